@@ -1,0 +1,1 @@
+"""Benchmarks beside the peers that are installed: `python -m benches`."""

@@ -1,0 +1,69 @@
+"""The conversations that every contender gets: the same bytes in every run."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+__all__ = ("conversation", "plain_messages")
+
+_SENTENCE = (
+    "the flight was booked for two passengers and the refund will reach the card in "
+    "five to seven business days unless the reservation is changed before departure "
+    "please confirm that the baggage allowance and the seat are still as you wish"
+)
+_WORDS = _SENTENCE.split(" ")
+
+
+def _text(rng: random.Random, size: int) -> str:
+    words: list[str] = []
+    length = 0
+    while length < size:
+        word = rng.choice(_WORDS)
+        words.append(word)
+        length += len(word) + 1
+    return " ".join(words)[:size]
+
+
+def conversation(
+    count: int = 200, size: int = 510, seed: int = 1
+) -> list[dict[str, Any]]:
+    """Return messages with tool calls, OpenAI's shape, ASCII, of about `size` bytes.
+
+    The default 200 are 113 kB as compact JSON.
+    """
+    rng = random.Random(seed)
+    messages: list[dict[str, Any]] = [{"role": "system", "content": _text(rng, size)}]
+    turn = 0
+    while len(messages) < count:
+        turn += 1
+        call = f"call_{turn:06d}"
+        messages += [
+            {"role": "user", "content": _text(rng, size)},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": call,
+                        "type": "function",
+                        "function": {
+                            "name": "search_reservations",
+                            "arguments": f'{{"query":"{_text(rng, size - 90)}"}}',
+                        },
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": call, "content": _text(rng, size)},
+            {"role": "assistant", "content": _text(rng, size)},
+        ]
+    return messages[:count]
+
+
+def plain_messages(count: int, size: int = 200, seed: int = 2) -> list[dict[str, Any]]:
+    """Return messages of user and assistant in turn, text alone."""
+    rng = random.Random(seed)
+    return [
+        {"role": ("user", "assistant")[i % 2], "content": _text(rng, size)}
+        for i in range(count)
+    ]

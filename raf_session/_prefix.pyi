@@ -1,0 +1,66 @@
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Self
+
+from typing_extensions import disjoint_base, override
+
+from raf_session.messages import ChatMessage
+from raf_session.prefix_match import PrefixMatch
+
+__all__ = (
+    "FORMAT_VERSION",
+    "ROOT",
+    "ZERO_SUBSTITUTE",
+    "PrefixTracker",
+    "encode_message",
+    "header_digest",
+    "message_digest",
+    "message_size",
+    "prefix_hashes",
+    "value_digest",
+)
+
+FORMAT_VERSION: Final[int]
+ROOT: Final[int]
+ZERO_SUBSTITUTE: Final[int]
+
+def encode_message(message: ChatMessage | Mapping[str, Any]) -> bytes: ...
+def header_digest(header: object) -> int: ...
+def message_digest(message: ChatMessage | Mapping[str, Any]) -> int: ...
+def message_size(message: ChatMessage | Mapping[str, Any]) -> int: ...
+def prefix_hashes(
+    messages: Sequence[ChatMessage | Mapping[str, Any]], seed: int = ...
+) -> list[int]: ...
+def value_digest(value: object) -> int: ...
+
+@disjoint_base
+class PrefixTracker:
+    @classmethod
+    def restore(
+        cls,
+        digests: bytes,
+        header_digest: int | None,
+        hash: int,  # noqa: A002
+    ) -> Self: ...
+    def touch(
+        self, messages: Sequence[ChatMessage | Mapping[str, Any]], header: object = None
+    ) -> PrefixMatch: ...
+    @property
+    def last(self) -> PrefixMatch | None: ...
+    @property
+    def hash(self) -> int | None: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def digests(self) -> bytes: ...
+    @property
+    def header_digest(self) -> int | None: ...
+    @property
+    def kept(self) -> tuple[ChatMessage | bytes | None, ...]: ...
+    @property
+    def former_kept(self) -> tuple[ChatMessage | bytes | None, ...] | None: ...
+    @property
+    def former_digests(self) -> bytes | None: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: object) -> Self: ...
+    @override
+    def __reduce__(self) -> tuple[Any, ...]: ...

@@ -1,0 +1,389 @@
+r"""The prefix hash in pure Python, over the `xxhash` package; its format, version 1.
+
+A message is encoded, the encoding is hashed to its *digest*, and the digests are
+chained: link ``i`` is the hash of a request's first ``i`` messages.  The compiled twin
+gives the same values and raises the same errors.
+
+Encoding
+    ``encode(message)`` is the version, one byte ``01``, and the message's map.
+
+    ========  ===  =================================================================
+    value     tag  after the tag
+    ========  ===  =================================================================
+    null      n
+    false     f
+    true      t
+    integer   i    byte length, then two's complement, as few bytes as hold the sign
+                   (0 is ``00``, 127 ``7f``, 128 ``80 00``, -1 ``ff``)
+    float     d    8 bytes, IEEE 754; -0.0 is not 0.0; NaN and infinities are refused
+    string    s    byte length, then UTF-8; a lone surrogate as its three bytes
+    large     S    byte length, then the XXH64 of the UTF-8, 8 bytes: in place of
+                   ``s`` for strings of 4,096 bytes or more, keys as well
+    list      l    count, then the values
+    map       m    count, then each key, encoded as a string, and its value
+    bytes     b    reserved, as is ``B`` for large bytes: refused today
+    ========  ===  =================================================================
+
+    Tags are the ASCII codes of these letters.  Lengths and counts are unsigned LEB128;
+    every other number is little-endian.  A tuple is a list.  Subclasses of the types
+    above count as these; 1, 1.0 and true are three values; no text is normalised.
+
+Order
+    What is encoded is the dict of `ChatMessage.to_openai`: for a dict, of the message
+    that `ChatMessage.from_openai` makes of it, with its errors.  Absent fields are left
+    out, null is a value.  Fields stand in this order, then all others as given:
+
+    - of a message: role, content, name, tool_calls, tool_call_id, refusal;
+    - of a part, which is an element of a ``content`` that holds objects only: type,
+      then the payload of that type where it is there (text: text, image_url: image_url,
+      input_audio: input_audio, file: file, refusal: refusal, reasoning: text);
+    - of a call, which is an element of a ``tool_calls`` that holds objects only: id,
+      type, function; in ``function``, where it is an object: name, arguments.
+
+    All other objects keep their own key order.
+
+Exclusion
+    ``cache_control``, ``cachePoint`` and ``prompt_cache_breakpoint`` are left out of a
+    message and of a part.  A part that had nothing else is left out of the list.
+    A header leaves them out of itself and of the elements of a ``tools`` or ``system``
+    that holds objects only, and such an element out of the list in the same way.
+
+Hashes
+    All are XXH64 with seed 0.  ``digest`` is the hash of the encoding.  Link 0 is
+    `ROOT`; link ``i`` is the hash of 16 bytes, link ``i - 1`` and digest ``i``; where
+    that is zero, `ZERO_SUBSTITUTE`.  The digest of any other value is the hash of the
+    version byte and the value.  ``size`` is the length of the encoding if every large
+    string were written with ``s``.
+
+The hash finds accidental change inside one session.  It is not cryptographic: anybody
+can make two messages with one digest, so never let it decide what two users share.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self, cast
+
+from typing_extensions import override
+from xxhash import xxh64_intdigest
+
+from raf_session._prefix_encoding import Writer, encode
+from raf_session.frozen import freeze
+from raf_session.messages import ChatMessage
+from raf_session.prefix_match import (
+    FORMAT_VERSION,
+    ROOT,
+    ZERO_SUBSTITUTE,
+    PrefixMatch,
+    as_hash,
+    as_sequence,
+    revive,
+)
+
+__all__ = (
+    "FORMAT_VERSION",
+    "ROOT",
+    "ZERO_SUBSTITUTE",
+    "PrefixTracker",
+    "encode_message",
+    "header_digest",
+    "message_digest",
+    "message_size",
+    "prefix_hashes",
+    "value_digest",
+)
+
+_pair = struct.Struct("<QQ")
+_slot = ChatMessage.__dict__["_digest"]
+
+
+# Digests ----------------------------------------------------------------------
+
+
+def encode_message(message: ChatMessage | Mapping[str, Any]) -> bytes:
+    """Return the encoding of a message, version 1.
+
+    Raises:
+        InvalidValueError: it is no message, with the path to what is wrong.
+    """
+    return bytes(encode(message).data)
+
+
+class _Measure(NamedTuple):
+    digest: int
+    size: int
+    kept: ChatMessage | bytes
+
+
+def _measure(message: ChatMessage | Mapping[str, Any]) -> _Measure:
+    """Return a message's digest and size, from its slot where it has been filled."""
+    if not isinstance(message, ChatMessage):
+        writer = encode(message)
+        encoding = bytes(writer.data)
+        return _Measure(xxh64_intdigest(encoding), writer.size, encoding)
+    packed = _read_slot(message)
+    if packed is None:
+        writer = encode(message)
+        packed = _pair.pack(writer.digest(), writer.size)
+        _slot.__set__(message, packed)
+    digest, size = _pair.unpack(packed)
+    return _Measure(digest, size, message)
+
+
+def _read_slot(message: ChatMessage) -> bytes | None:
+    try:
+        packed = _slot.__get__(message)
+    except AttributeError:
+        return None
+    return packed if type(packed) is bytes and len(packed) == _pair.size else None
+
+
+def _measure_all(
+    messages: Sequence[ChatMessage | Mapping[str, Any]],
+) -> list[_Measure]:
+    measures: list[_Measure] = []
+    for index, message in enumerate(as_sequence(messages)):
+        try:
+            measures.append(_measure(message))
+        except ValueError as error:
+            error.add_note(f"in messages[{index}]")
+            raise
+    return measures
+
+
+def message_digest(message: ChatMessage | Mapping[str, Any]) -> int:
+    """Return the XXH64 of a message's encoding.
+
+    Raises:
+        InvalidValueError: it is no message, with the path to what is wrong.
+    """
+    return _measure(message).digest
+
+
+def message_size(message: ChatMessage | Mapping[str, Any]) -> int:
+    """Return the length of a message's encoding with large strings in full.
+
+    Raises:
+        InvalidValueError: it is no message, with the path to what is wrong.
+    """
+    return _measure(message).size
+
+
+def value_digest(value: object) -> int:
+    """Return the digest of any JSON value.
+
+    Raises:
+        InvalidValueError: it is no JSON value, with the path to what is wrong.
+    """
+    writer = Writer()
+    writer.value(freeze(value))
+    return writer.digest()
+
+
+def header_digest(header: object) -> int:
+    """Return the digest of a request's header: `value_digest` without cache marks.
+
+    Raises:
+        InvalidValueError: it is no JSON value, with the path to what is wrong.
+    """
+    writer = Writer()
+    writer.header(freeze(header))
+    return writer.digest()
+
+
+# The chain ---------------------------------------------------------------------
+
+
+def _link(previous: int, digest: int) -> int:
+    return xxh64_intdigest(_pair.pack(previous, digest)) or ZERO_SUBSTITUTE
+
+
+def prefix_hashes(
+    messages: Sequence[ChatMessage | Mapping[str, Any]], seed: int = ROOT
+) -> list[int]:
+    """Return the chain: the hash of the first message, of the first two, and so on.
+
+    Args:
+        messages: a request, or what follows the messages that `seed` is the hash of.
+        seed: the link to go on from.
+
+    Raises:
+        InvalidValueError: one is no message, with the path to what is wrong.
+    """
+    link = as_hash(seed, "seed")
+    return [link := _link(link, measure.digest) for measure in _measure_all(messages)]
+
+
+class _Request(NamedTuple):
+    """What is known of a request; each end is the bytes up to and with a message."""
+
+    digests: tuple[int, ...] = ()
+    links: tuple[int, ...] = ()
+    kept: tuple[ChatMessage | bytes | None, ...] = ()
+    hash: int = ROOT
+    header: int | None = None
+
+    def packed(self) -> bytes:
+        return struct.pack(f"<{len(self.digests)}Q", *self.digests)
+
+
+class PrefixTracker:
+    """Compares each request of a session with the one before.
+
+    It holds the `ChatMessage` objects of the last request, and of dicts their encoding:
+    a dict changed in place is noticed.
+    A copy or a pickle knows the digests of the last request and not its messages.
+    """
+
+    __slots__ = ("__weakref__", "_former", "_last", "_request")
+
+    def __init__(self) -> None:
+        self._request: _Request | None = None
+        self._former: _Request | None = None
+        self._last: PrefixMatch | None = None
+
+    @classmethod
+    def restore(cls, digests: bytes, header_digest: int | None, hash: int) -> Self:  # noqa: A002
+        """Return a tracker as a former one stood, from what was stored of it.
+
+        Args:
+            digests: 8 bytes for each message of the last request, as in `digests`.
+            header_digest: the digest of its header, or `None`.
+            hash: its last link, which must follow from the digests.
+
+        Raises:
+            ValueError: the digests are not those of this hash.
+        """
+        if not isinstance(cast("object", digests), bytes):
+            raise TypeError(f"digests are bytes, not {type(digests).__name__}")
+        if len(digests) % 8:
+            raise ValueError(f"{len(digests)} bytes of digests, no multiple of 8")
+        header = (
+            None if header_digest is None else as_hash(header_digest, "header_digest")
+        )
+        wanted = as_hash(hash, "hash")
+        numbers = struct.unpack(f"<{len(digests) // 8}Q", digests)
+        link = ROOT
+        links = tuple([link := _link(link, number) for number in numbers])
+        if link != wanted:
+            raise ValueError(
+                f"the digests chain to {link:#018x}, not to {wanted:#018x}"
+            )
+        tracker = cls()
+        tracker._request = _Request(numbers, links, (None,) * len(links), link, header)
+        return tracker
+
+    def touch(
+        self, messages: Sequence[ChatMessage | Mapping[str, Any]], header: object = None
+    ) -> PrefixMatch:
+        """Record a request, and return how much of it was the previous one.
+
+        Args:
+            messages: the whole request, in order.
+            header: what is rendered before the messages, or changes how: tools, model,
+                parameters; any JSON value, or `None` for none.
+
+        Raises:
+            InvalidValueError: one is no message, or the header is no JSON value; the
+                tracker is as it was.
+        """
+        new_header = None if header is None else header_digest(header)
+        measures = _measure_all(messages)
+        digests = tuple([measure.digest for measure in measures])
+        before = self._request or _Request()
+        same = _count_same(before.digests, digests)
+        link = before.links[same - 1] if same else ROOT
+        links = list(before.links[:same])
+        for digest in digests[same:]:
+            link = _link(link, digest)
+            links.append(link)
+        kept = tuple([measure.kept for measure in measures])
+        request = _Request(digests, tuple(links), kept, link, new_header)
+        header_changed = self._request is not None and new_header != before.header
+        shared = 0 if header_changed else same
+        appends = same == len(before.digests)
+        match = PrefixMatch(
+            shared_messages=shared,
+            shared_bytes=sum([measure.size for measure in measures[:shared]]),
+            messages=len(measures),
+            bytes=sum([measure.size for measure in measures]),
+            append_only=appends and not header_changed,
+            first_different=None if appends or header_changed else same,
+            previous_messages=None if self._request is None else len(before.digests),
+            header_changed=header_changed,
+            hash=link,
+        )
+        self._former = None if appends else before
+        self._request = request
+        self._last = match
+        return match
+
+    @property
+    def last(self) -> PrefixMatch | None:
+        """The answer of the last `touch`; `None` where there was none."""
+        return self._last
+
+    @property
+    def hash(self) -> int | None:
+        """The last link of the last request; `None` before the first."""
+        return None if self._request is None else self._request.hash
+
+    @property
+    def count(self) -> int:
+        """The messages of the last request; 0 before the first."""
+        return 0 if self._request is None else len(self._request.digests)
+
+    @property
+    def digests(self) -> bytes:
+        """The digests of the last request's messages, 8 bytes each, little-endian."""
+        return b"" if self._request is None else self._request.packed()
+
+    @property
+    def header_digest(self) -> int | None:
+        """The digest of the last request's header; `None` where it had none."""
+        return None if self._request is None else self._request.header
+
+    @property
+    def kept(self) -> tuple[ChatMessage | bytes | None, ...]:
+        """The messages of the last request: the object, or the encoding of a dict.
+
+        `None` for a message that is known from a stored record alone.
+        """
+        return () if self._request is None else self._request.kept
+
+    @property
+    def former_kept(self) -> tuple[ChatMessage | bytes | None, ...] | None:
+        """As `kept`, of the request before the last, where the last one left it.
+
+        `None` where the last one appended: then nothing of the former is lost.
+        """
+        return None if self._former is None else self._former.kept
+
+    @property
+    def former_digests(self) -> bytes | None:
+        """As `digests`, of the request before the last, where the last one left it."""
+        return None if self._former is None else self._former.packed()
+
+    def __copy__(self) -> Self:
+        if self._request is None:
+            return type(self)()
+        return self.restore(self.digests, self._request.header, self._request.hash)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self.__copy__()
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._request is None:
+            return (revive, (None, None, ROOT))
+        return (revive, (self.digests, self._request.header, self._request.hash))
+
+
+def _count_same(old: Sequence[int], new: Sequence[int]) -> int:
+    count = 0
+    for one, other in zip(old, new, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count

@@ -1,0 +1,36 @@
+"""What ends a command: one line that says where and what."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from typing_extensions import override
+
+from raf_session.cli.terminal import one_line
+
+__all__ = ("Fault", "Place")
+
+
+class Place(NamedTuple):
+    """A file and, where there is one, a line in it."""
+
+    file: str
+    line: int | None = None
+
+    @override
+    def __str__(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+class Fault(Exception):  # noqa: N818  (nobody's mistake but the input's)
+    """Something that the user can see to; ends the command with exit status 2.
+
+    Attributes:
+        place: where it is: a file and a line, a store, an option.
+        reason: what is wrong there.
+    """
+
+    def __init__(self, place: Place | str, reason: str) -> None:
+        self.place = place
+        self.reason = reason
+        super().__init__(one_line(f"{place}: {reason}"))

@@ -1,0 +1,73 @@
+"""Every check of the session traits, and a run of them all that needs no pytest."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from raf_session.conformance import (
+    session_core,
+    session_reads,
+    session_states,
+    session_text,
+    session_times,
+)
+from raf_session.conformance.outcome import CheckOutcome, run_check
+from raf_session.conformance.session_harness import (
+    CoreCheck,
+    SessionCapability,
+    SessionCheck,
+    SessionFactory,
+    SessionHarness,
+)
+
+__all__ = (
+    "SESSION_CHECKS",
+    "SESSION_CORE_CHECKS",
+    "run_session_check",
+    "run_session_checks",
+    "session_check_applies",
+)
+
+SESSION_CORE_CHECKS: Final[tuple[CoreCheck, ...]] = session_core.CHECKS
+"""Each requirement of `SessionCore` as an async function that takes a factory."""
+
+SESSION_CHECKS: Final[tuple[SessionCheck, ...]] = (
+    *session_reads.CHECKS,
+    *session_states.CHECKS,
+    *session_text.CHECKS,
+    *session_times.CHECKS,
+)
+"""Each requirement that `ISession` adds."""
+
+_NEEDS: Final = session_reads.NEEDS | session_text.NEEDS | session_times.NEEDS
+_TRAIT: Final = frozenset((SessionCapability.TRAIT,))
+
+
+def session_check_applies(
+    check: CoreCheck | SessionCheck, harness: SessionHarness
+) -> bool:
+    """Tell whether a session claims what the check needs, and is not exempt."""
+    needed: frozenset[SessionCapability] = frozenset()
+    if check not in SESSION_CORE_CHECKS:
+        needed = _TRAIT | _NEEDS.get(check, needed)
+    exempt = session_times.SPARES.get(check)
+    return needed <= harness.capabilities and exempt not in harness.capabilities
+
+
+async def run_session_check(
+    check: CoreCheck | SessionCheck, harness: SessionHarness
+) -> CheckOutcome:
+    """Run one check, if it applies, and return what became of it."""
+
+    async def run() -> None:
+        async with harness.opened() as make:
+            # One that claims the trait makes sessions that have it.
+            await check(cast("SessionFactory", make))
+
+    return await run_check(check, run, applies=session_check_applies(check, harness))
+
+
+async def run_session_checks(harness: SessionHarness) -> tuple[CheckOutcome, ...]:
+    """Run every check one after another and return what became of each."""
+    checks = (*SESSION_CORE_CHECKS, *SESSION_CHECKS)
+    return tuple([await run_session_check(check, harness) for check in checks])

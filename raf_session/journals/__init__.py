@@ -1,0 +1,1 @@
+"""The journals: one module a backend."""

@@ -1,0 +1,37 @@
+"""Build the compiled prefix hash; everything else is in pyproject.toml.
+
+`RAF_SESSION_PURE=1` leaves the extension out, and the package answers in pure Python.
+"""
+
+import os
+import sys
+
+from setuptools import Extension, setup
+
+PURE = os.environ.get("RAF_SESSION_PURE") == "1" or sys.implementation.name != "cpython"
+
+
+def extensions() -> list[Extension]:
+    """Return the extension modules to compile."""
+    from Cython.Build import cythonize  # a pure build has no use for Cython
+
+    flags = [] if sys.platform == "win32" else ["-O3", "-g0", "-Wall", "-Wextra"]
+    prefix = Extension(
+        "raf_session._prefix",
+        sources=["ext/_prefix.pyx"],
+        depends=["ext/_prefix.pyx", "ext/xxh64.pxd"],  # what the sdist must carry
+        extra_compile_args=flags,
+    )
+    return cythonize(
+        [prefix],
+        build_dir="build",  # the generated C stays out of ext/
+        include_path=["ext"],  # where cimport finds xxh64.pxd
+        compiler_directives={
+            "language_level": 3,
+            "autotestdict": False,
+            "freethreading_compatible": True,
+        },
+    )
+
+
+setup(ext_modules=[] if PURE else extensions())

@@ -1,0 +1,45 @@
+"""The README's programs run, and its commands are the ones that CI runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
+def test_program_runs(program: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_the_first_program_has_twelve_lines() -> None:
+    lines = [line for line in PROGRAMS[0].splitlines() if line.strip()]
+    assert len(lines) == 12
+
+
+def test_the_session_of_your_own_has_at_most_thirty_lines() -> None:
+    lines = [line for line in PROGRAMS[1].splitlines() if line.strip()]
+    assert len(lines) <= 30
+
+
+def test_commands_name_what_exists() -> None:
+    commands = re.findall(r"<!-- command: (\w+) -->\n```sh\n(.*)\n```", README)
+    assert [name for name, _ in commands] == ["replay", "test"]
+    replay = dict(commands)["replay"]
+    sample = replay.split()[-1]
+    assert (ROOT / sample).is_file()
