@@ -5,6 +5,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 
@@ -19,7 +20,7 @@ def extensions() -> list[Extension]:
     prefix = Extension(
         "raf_session._prefix",
         sources=["ext/_prefix.pyx"],
-        depends=["ext/_prefix.pyx", "ext/xxh64.pxd"],  # what the sdist must carry
+        depends=sorted(map(str, Path("ext").glob("*.p*"))),  # what the sdist must carry
         extra_compile_args=flags,
     )
     return cythonize(

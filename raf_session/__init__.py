@@ -6,6 +6,8 @@ knows what the provider's KV cache will reuse.
 
 from raf_session._version import __version__
 from raf_session.agent_session import AgentSession
+from raf_session.base_session import BaseSession, take_snapshot
+from raf_session.calls import ToolCall
 from raf_session.changes import (
     Change,
     LabelDelta,
@@ -15,7 +17,6 @@ from raf_session.changes import (
     StateDelta,
 )
 from raf_session.clock import UNIX_EPOCH, Clock, utc_now
-from raf_session.defaults import BaseSession, take_snapshot
 from raf_session.entries import Counts, Entry, EntryKind, Record, SessionHead
 from raf_session.errors import (
     EntryConflictError,
@@ -41,13 +42,7 @@ from raf_session.journal import Codec, Commit, Journal, Listed, Page, ScopedStat
 from raf_session.journaled_session import JournaledSession
 from raf_session.key_paths import SessionScope, agent_key, session_path
 from raf_session.keys import ScopeKey, SessionKey
-from raf_session.messages import (
-    ChatMessage,
-    MessageRole,
-    MessageSource,
-    ToolCall,
-    Usage,
-)
+from raf_session.messages import ChatMessage, MessageRole, MessageSource, Usage
 from raf_session.metadata import ProviderStateStore, SessionMetadata, SessionSnapshot
 from raf_session.options import Limits, NewSession, Query, SessionTTLOptions, Window
 from raf_session.parts import (

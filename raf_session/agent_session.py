@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from typing_extensions import override
 
+from raf_session.base_session import read_snapshot
 from raf_session.clock import Clock, utc, utc_now
-from raf_session.defaults import read_snapshot
 from raf_session.entries import new_id
 from raf_session.frozen import FrozenDict
 from raf_session.messages import ChatMessage

@@ -24,7 +24,13 @@ from raf_session.journal import Commit, Journal
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage
 from raf_session.options import NewSession, Window
-from raf_session.session_view import MessageLog, SessionView, ViewSession
+from raf_session.session_view import (
+    MessageLog,
+    SessionView,
+    ViewSession,
+    log_of,
+    view_of,
+)
 
 __all__ = ("JournaledSession",)
 
@@ -58,7 +64,7 @@ class JournaledSession(ViewSession):
         self._head = record.head
         super().__init__(
             record.head.key.session,
-            _view_of(record),
+            view_of(record),
             record.request,
             clock=journal.clock,
         )
@@ -364,7 +370,7 @@ class JournaledSession(ViewSession):
                 return True
             log = self._view.log
             if whole:
-                log = _log_of(record, log)
+                log = log_of(record, log)
             elif head.spliced_at != seen.spliced_at:
                 return False
             else:
@@ -430,27 +436,3 @@ class JournaledSession(ViewSession):
 
 
 _NO_STATE: Final = StateDelta()
-
-
-def _log_of(record: Record, former: MessageLog) -> MessageLog:
-    """Return the log of a whole record; unchanged messages stay the same objects."""
-    log = MessageLog()
-    for entry in record.entries:
-        if entry.message is not None:
-            known = former.by_id.get(entry.id, entry.message)
-            log.add(known if known == entry.message else entry.message, entry.id)
-    return log
-
-
-def _view_of(record: Record) -> SessionView:
-    head = record.head
-    log = _log_of(record, MessageLog())
-    return SessionView(
-        log,
-        len(log.messages),
-        head.created_at,
-        head.updated_at,
-        head.last_active_at,
-        FrozenDict(record.provider_states),
-        record.state,
-    )

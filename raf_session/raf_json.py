@@ -8,11 +8,12 @@ from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
+from raf_session.calls import ToolCall
 from raf_session.changes import RequestRecord
 from raf_session.errors import InvalidValueError, SchemaVersionError
 from raf_session.frozen import EMPTY, join_path, thaw
 from raf_session.keys import check_name
-from raf_session.messages import ChatMessage, MessageRole, MessageSource, ToolCall
+from raf_session.messages import ChatMessage, MessageRole, MessageSource
 from raf_session.metadata import ProviderStateStore, SessionMetadata, SessionSnapshot
 
 __all__ = (

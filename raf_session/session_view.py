@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
+from raf_session.base_session import BaseSession
 from raf_session.changes import RequestRecord
 from raf_session.clock import Clock, utc_now
-from raf_session.defaults import BaseSession
+from raf_session.entries import Record
 from raf_session.errors import EntryConflictError
 from raf_session.frozen import EMPTY, STATE_DEPTH, FrozenDict, FrozenJson, freeze
 from raf_session.keys import check_name
@@ -24,7 +25,7 @@ from raf_session.metadata import (
 )
 from raf_session.parts import build
 
-__all__ = ("MessageLog", "SessionView", "ViewSession")
+__all__ = ("MessageLog", "SessionView", "ViewSession", "log_of", "view_of")
 
 
 class MessageLog:
@@ -95,6 +96,31 @@ class SessionView(NamedTuple):
                 log.messages[: self.length], log.ids[: self.length], strict=True
             )
         ]
+
+
+def log_of(record: Record, former: MessageLog) -> MessageLog:
+    """Return the log of a whole record; unchanged messages stay the same objects."""
+    log = MessageLog()
+    for entry in record.entries:
+        if entry.message is not None:
+            known = former.by_id.get(entry.id, entry.message)
+            log.add(known if known == entry.message else entry.message, entry.id)
+    return log
+
+
+def view_of(record: Record) -> SessionView:
+    """Return the view of a whole record."""
+    head = record.head
+    log = log_of(record, MessageLog())
+    return SessionView(
+        log,
+        len(log.messages),
+        head.created_at,
+        head.updated_at,
+        head.last_active_at,
+        FrozenDict(record.provider_states),
+        record.state,
+    )
 
 
 class ViewSession(BaseSession):

@@ -16,11 +16,11 @@ ROOT = Path(raf_session.__file__).parent
 FLOORS = [
     "errors clock _version",
     (
-        "frozen json_text keys key_paths parts messages changes entries metadata "
+        "frozen json_text keys key_paths parts calls messages changes entries metadata "
         "options raf_json"
     ),
     "prefix_match _prefix_encoding _prefix_py _prefix prefix",
-    "session defaults store journal provider_state wrapper",
+    "session defaults base_session store journal provider_state wrapper",
     "encoding expiry session_view agent_session journaled_session journals stores",
     "conformance cli",
 ]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from raf_session.calls import ToolCall
 from raf_session.changes import (
     Change,
     LabelDelta,
@@ -26,7 +27,7 @@ from raf_session.entries import Counts, Entry, SessionHead
 from raf_session.frozen import FrozenDict, freeze
 from raf_session.json_text import dump_json
 from raf_session.keys import SessionKey
-from raf_session.messages import ChatMessage, MessageSource, ToolCall, Usage
+from raf_session.messages import ChatMessage, MessageSource, Usage
 from raf_session.metadata import ProviderStateStore, SessionMetadata, SessionSnapshot
 from raf_session.options import Limits, NewSession, Query, SessionTTLOptions, Window
 from raf_session.parts import AudioPart, ContentPart, FilePart, ImagePart, TextPart

@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from raf_session.calls import ToolCall
 from raf_session.changes import StateDelta
 from raf_session.conformance.session_values import HOSTILE_TEXTS, WIRE_SHAPES
 from raf_session.errors import InvalidValueError
 from raf_session.frozen import FrozenDict, freeze, thaw
 from raf_session.json_text import dump_json, load_json
-from raf_session.messages import ChatMessage, MessageRole, ToolCall, Usage
+from raf_session.messages import ChatMessage, MessageRole, Usage
 from raf_session.metadata import ProviderStateStore
 from raf_session.parts import ContentPart, TextPart
 

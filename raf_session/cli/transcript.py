@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from raf_session.calls import ToolCall
 from raf_session.cli.faults import Fault
 from raf_session.cli.listing import head_json, shown_id, shown_time
 from raf_session.cli.terminal import cut, one_line, safe
@@ -16,7 +17,7 @@ from raf_session.errors import InvalidValueError, SessionNotFoundError
 from raf_session.journal import Journal
 from raf_session.json_text import dump_json
 from raf_session.keys import SessionKey
-from raf_session.messages import ChatMessage, ToolCall
+from raf_session.messages import ChatMessage
 from raf_session.parts import ContentPart, ReasoningPart, RefusalPart, TextPart
 
 __all__ = ("find_session", "print_session", "session_json")

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from raf_session.calls import ToolCall
 from raf_session.conformance.journal_values import same
 from raf_session.frozen import thaw
 from raf_session.json_text import dump_json
-from raf_session.messages import ChatMessage, MessageRole, MessageSource, ToolCall
+from raf_session.messages import ChatMessage, MessageRole, MessageSource
 from raf_session.parts import ContentPart, ImagePart, TextPart
 
 __all__ = (

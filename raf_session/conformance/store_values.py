@@ -9,10 +9,10 @@ import anyio.lowlevel
 from typing_extensions import override
 
 from raf_session.agent_session import AgentSession
+from raf_session.base_session import BaseSession, take_snapshot
 from raf_session.clock import Clock
 from raf_session.conformance.journal_values import same
 from raf_session.conformance.session_values import same_messages
-from raf_session.defaults import BaseSession, take_snapshot
 from raf_session.messages import ChatMessage
 from raf_session.raf_json import snapshot_to_raf
 from raf_session.session import SessionCore

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from raf_session.changes import Change, RequestDelta
+from raf_session.changes import NO_CHANGE, Change, RequestDelta
 from raf_session.entries import SessionHead
 from raf_session.errors import SessionDamagedError
 from raf_session.journals import _rules
-from raf_session.journals._rules import NO_CHANGE, Rules
+from raf_session.journals._rules import Rules
 from raf_session.journals._sqlite_faults import BACKEND
 from raf_session.journals._sqlite_heads import Stored, update_head
 from raf_session.journals._sqlite_scopes import write_scope

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from raf_session.clock import to_micros
 from raf_session.journal import Listed, Order, Page
-from raf_session.journals import _rules
+from raf_session.journals import _checks
 from raf_session.journals._rules import Rules
 from raf_session.journals._sqlite_heads import HEADS, read_head
 from raf_session.journals._sqlite_texts import Values
@@ -91,7 +91,7 @@ class Listing:
                 )
                 for item in page
             ),
-            _rules.write_cursor(order, page[-1].head) if len(found) > limit else None,
+            _checks.write_cursor(order, page[-1].head) if len(found) > limit else None,
         )
 
     def _match(self, where: _Where, query: Query, *, walk: bool) -> None:

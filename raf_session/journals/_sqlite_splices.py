@@ -9,7 +9,7 @@ from typing import NamedTuple
 from raf_session.encoding import BodyFormat
 from raf_session.entries import Entry
 from raf_session.journal import Commit
-from raf_session.journals import _rules
+from raf_session.journals import _rows, _splices
 from raf_session.journals._rules import Rules
 from raf_session.journals._sqlite_changes import Alteration, change_alone, drop_digests
 from raf_session.journals._sqlite_entries import (
@@ -66,7 +66,7 @@ class Splice(NamedTuple):
         purged, archived = (
             archived_rows(cursor, number, first, last) if self.purge else ([], 0)
         )
-        plan = _rules.plan_splice(
+        plan = _splices.plan_splice(
             head,
             leaving=leaving,
             purged=purged,
@@ -79,7 +79,7 @@ class Splice(NamedTuple):
             body_format=self.body_format,
         )
         if plan.repeated:
-            return Commit(head, _rules.stored(wanted, plan.leaving), repeated=True)
+            return Commit(head, _rows.stored(wanted, plan.leaving), repeated=True)
         front, behind = neighbours(cursor, number, first, last)
         afresh = (
             self.purge
@@ -88,7 +88,7 @@ class Splice(NamedTuple):
             and behind is None
             and len(purged) == archived
         )
-        if plan.empty and not (afresh and _rules.has_past(head)):
+        if plan.empty and not (afresh and _splices.has_past(head)):
             return Commit(change_alone(cursor, rules, stored, alteration, now))
         rows = plan.replacements(
             now, front or 0, now if behind is None else behind, kept
@@ -99,7 +99,7 @@ class Splice(NamedTuple):
         rows += plan.appended(head, now, tail_at)
         after = rules.spliced(
             head,
-            _rules.total(plan.leaving),
+            _rows.total(plan.leaving),
             rows,
             alteration.change,
             now,
@@ -115,4 +115,4 @@ class Splice(NamedTuple):
             drop_digests(cursor, number)
             former_n = None
         alteration.apply(cursor, rules, key, number, former_n=former_n, now=now)
-        return Commit(after, _rules.stored(wanted, rows))
+        return Commit(after, _rows.stored(wanted, rows))

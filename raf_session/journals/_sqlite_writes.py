@@ -6,12 +6,13 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from raf_session.changes import NO_CHANGE
 from raf_session.encoding import BodyFormat
 from raf_session.entries import Entry
 from raf_session.errors import SessionDamagedError, SessionExistsError
 from raf_session.journal import Commit
-from raf_session.journals import _rules
-from raf_session.journals._rules import NO_CHANGE, Rules
+from raf_session.journals import _checks, _rows
+from raf_session.journals._rules import Rules
 from raf_session.journals._sqlite_changes import Alteration, change_alone
 from raf_session.journals._sqlite_entries import (
     archive_oldest,
@@ -50,12 +51,12 @@ class Create(NamedTuple):
         rules, key = self.rules, self.new.key
         now = rules.now()
         self._make_room(cursor, now, patient=patient)
-        old, young = _rules.first_rows(self.bodies, self.archived, self.entries, now)
+        old, young = _rows.first_rows(self.bodies, self.archived, self.entries, now)
         head = rules.new_head(self.new, young, old, self.alteration.change, now)
         number = insert_head(cursor, head, young[-1].stored_at if young else 0)
         insert_rows(cursor, key, number, [*old, *young])
         self.alteration.apply(cursor, rules, key, number, former_n=None, now=now)
-        return Commit(head, _rules.stored(self.entries, young))
+        return Commit(head, _rows.stored(self.entries, young))
 
     def _make_room(self, cursor: sqlite3.Cursor, now: int, *, patient: bool) -> None:
         key = self.new.key
@@ -108,11 +109,11 @@ class Append(NamedTuple):
         careful = self.careful or (expected is not None and expected != head.revision)
         if careful:
             known = rows_by_id(cursor, number, [entry.id for entry in entries])
-            if known and _rules.check_ids(key, entries, known, self.body_format):
+            if known and _checks.check_ids(key, entries, known, self.body_format):
                 rows = [known[entry.id] for entry in entries]
-                return Commit(head, _rules.stored(entries, rows), repeated=True)
-            _rules.check_revision(head, expected)
-        rows = _rules.new_rows(
+                return Commit(head, _rows.stored(entries, rows), repeated=True)
+            _checks.check_revision(head, expected)
+        rows = _rows.new_rows(
             self.bodies,
             entries,
             range(head.last_seq + 1, head.last_seq + 1 + len(entries)),
@@ -128,7 +129,7 @@ class Append(NamedTuple):
                 revision = head.revision + 1
                 trimmed = archive_oldest(cursor, number, excess, revision)
                 fresh = excess - trimmed.entries
-                trimmed = trimmed.plus(_rules.total(rows[:fresh]))
+                trimmed = trimmed.plus(_rows.total(rows[:fresh]))
                 rows[:fresh] = [row._replace(left_at=revision) for row in rows[:fresh]]
                 if fresh == len(rows):
                     tail_at = 0
@@ -143,7 +144,7 @@ class Append(NamedTuple):
                 cursor, rules, key, number, former_n=head.request_n, now=now
             )
         heads.put(key, Stored(after, number, tail_at))
-        return Commit(after, _rules.stored(entries, rows))
+        return Commit(after, _rows.stored(entries, rows))
 
 
 class Update(NamedTuple):
@@ -159,7 +160,7 @@ class Update(NamedTuple):
         """Alter what the change names."""
         now = self.rules.now()
         stored = find_live(cursor, self.rules, self.key, now, self.incarnation)
-        _rules.check_revision(stored.head, self.expected_revision)
+        _checks.check_revision(stored.head, self.expected_revision)
         return Commit(change_alone(cursor, self.rules, stored, self.alteration, now))
 
 

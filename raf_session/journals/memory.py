@@ -4,52 +4,33 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
 from heapq import nsmallest
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from typing_extensions import override
 
-from raf_session.changes import Change, RequestRecord, StateDelta
-from raf_session.clock import Clock, from_micros, to_micros, utc_now
-from raf_session.encoding import BodyFormat, Row
+from raf_session.changes import NO_CHANGE, Change, RequestRecord, StateDelta
+from raf_session.clock import Clock, from_micros, utc_now
+from raf_session.encoding import BodyFormat
 from raf_session.entries import Entry, Record, SessionHead
 from raf_session.errors import JournalClosedError, SessionExistsError
-from raf_session.frozen import EMPTY, FrozenDict
+from raf_session.frozen import EMPTY
 from raf_session.journal import Codec, Commit, Journal, Listed, Order, Page, ScopedState
-from raf_session.journals import _rules
-from raf_session.journals._rules import NO_CHANGE, Rules
+from raf_session.journals import _checks, _rows, _rules, _splices
+from raf_session.journals._memory_records import (
+    MemoryScope,
+    MemorySession,
+    by_name,
+    rank,
+    within,
+)
+from raf_session.journals._rules import Rules
 from raf_session.keys import ScopeKey, SessionKey
 from raf_session.options import WHOLE, Limits, NewSession, Query, Window
 
 __all__ = ("MemoryJournal",)
-
-
-@dataclass(slots=True)
-class _Session:
-    head: SessionHead
-    active: list[Row]
-    archive: list[Row]
-    state: dict[str, Any] = field(default_factory=dict[str, Any])
-    providers: dict[str, Any] = field(default_factory=dict[str, Any])
-    digests: bytes = b""
-    by_id: dict[str, Row] = field(default_factory=dict[str, Row])
-
-    def index(self) -> None:
-        self.by_id = {row.id: row for row in (*self.archive, *self.active)}
-
-    def known(self, entries: Iterable[Entry]) -> dict[str, Row]:
-        by_id = self.by_id
-        return {entry.id: by_id[entry.id] for entry in entries if entry.id in by_id}
-
-
-@dataclass(slots=True)
-class _Scope:
-    state: dict[str, Any]
-    created_at: int
-    last_active_at: int
 
 
 class MemoryJournal(Journal):
@@ -74,9 +55,9 @@ class MemoryJournal(Journal):
         self._bodies = BodyFormat("memory", codec, self.limits.max_entry_bytes)
         self._lock = threading.Lock()
         self._open = False
-        self._sessions: dict[SessionKey, _Session] = {}
+        self._sessions: dict[SessionKey, MemorySession] = {}
         self._order: list[SessionKey] = []  # the same keys, sorted
-        self._scopes: dict[ScopeKey, _Scope] = {}
+        self._scopes: dict[ScopeKey, MemoryScope] = {}
 
     @classmethod
     def opened(cls, *, limits: Limits | None = None, clock: Clock = utc_now) -> Self:
@@ -127,7 +108,9 @@ class MemoryJournal(Journal):
             raise JournalClosedError("memory")
         return self._rules.now()
 
-    def _find(self, key: SessionKey, now: int, incarnation: str | None) -> _Session:
+    def _find(
+        self, key: SessionKey, now: int, incarnation: str | None
+    ) -> MemorySession:
         session = self._sessions.get(key)
         head = None if session is None else session.head
         self._rules.live(key, head, now, incarnation)
@@ -148,7 +131,7 @@ class MemoryJournal(Journal):
         """Create a session; see `Journal.create`."""
         change = NO_CHANGE if change is None else change
         key = new.key
-        _rules.check_unique(key, (*archived, *entries))
+        _checks.check_unique(key, (*archived, *entries))
         bodies = [self._bodies.encode(entry) for entry in (*archived, *entries)]
         with self._lock:
             now = self._now()
@@ -157,15 +140,15 @@ class MemoryJournal(Journal):
                 existing.head, now
             ):
                 raise SessionExistsError(key)
-            old, young = _rules.first_rows(bodies, archived, entries, now)
+            old, young = _rows.first_rows(bodies, archived, entries, now)
             head = self._rules.new_head(new, young, old, change, now)
-            session = _Session(head, young, old)
+            session = MemorySession(head, young, old)
             session.index()
             self._apply(session, change, now)
             if existing is None:
                 insort(self._order, key)
             self._sessions[key] = session
-        return Commit(head, _rules.stored(entries, young))
+        return Commit(head, _rows.stored(entries, young))
 
     @override
     async def append(
@@ -180,19 +163,19 @@ class MemoryJournal(Journal):
     ) -> Commit:
         """Add entries at the end; see `Journal.append`."""
         change = NO_CHANGE if change is None else change
-        _rules.check_append(key, entries, trim)
+        _checks.check_append(key, entries, trim)
         bodies = [self._bodies.encode(entry) for entry in entries]
         with self._lock:
             now = self._now()
             session = self._find(key, now, incarnation)
             head = session.head
             known = session.known(entries)
-            if known and _rules.check_ids(key, entries, known, self._bodies):
+            if known and _checks.check_ids(key, entries, known, self._bodies):
                 rows = [known[entry.id] for entry in entries]
-                return Commit(head, _rules.stored(entries, rows), repeated=True)
-            _rules.check_revision(head, expected_revision)
+                return Commit(head, _rows.stored(entries, rows), repeated=True)
+            _checks.check_revision(head, expected_revision)
             active = session.active
-            rows = _rules.new_rows(
+            rows = _rows.new_rows(
                 bodies,
                 entries,
                 range(head.last_seq + 1, head.last_seq + 1 + len(entries)),
@@ -202,7 +185,7 @@ class MemoryJournal(Journal):
             excess = 0 if trim is None else len(active) + len(rows) - trim
             leaving = (active + rows)[:excess] if excess > 0 else []
             head = self._rules.appended(
-                head, rows, _rules.total(leaving) if leaving else None, change, now
+                head, rows, _rows.total(leaving) if leaving else None, change, now
             )
             left = [row._replace(left_at=head.revision) for row in leaving]
             session.head = head
@@ -214,7 +197,7 @@ class MemoryJournal(Journal):
                 gone = {row.seq: row for row in left}
                 rows = [gone.get(row.seq, row) for row in rows]
             self._apply(session, change, now)
-        return Commit(head, _rules.stored(entries, rows))
+        return Commit(head, _rows.stored(entries, rows))
 
     @override
     async def splice(
@@ -235,7 +218,7 @@ class MemoryJournal(Journal):
         """Replace a run of active entries; see `Journal.splice`."""
         change = NO_CHANGE if change is None else change
         wanted = (*entries, *tail)
-        _rules.check_splice(key, first, last, wanted, archive=archive, purge=purge)
+        _splices.check_splice(key, first, last, wanted, archive=archive, purge=purge)
         bodies = [self._bodies.encode(entry) for entry in wanted]
         with self._lock:
             now = self._now()
@@ -245,7 +228,7 @@ class MemoryJournal(Journal):
             high = bisect_right(active, last, key=lambda row: row.seq)
             run = active[low:high]
             kept = [row for row in run if row.seq in keep]
-            plan = _rules.plan_splice(
+            plan = _splices.plan_splice(
                 session.head,
                 leaving=[row for row in run if row.seq not in keep],
                 purged=[r for r in session.archive if purge and first <= r.seq <= last],
@@ -258,7 +241,7 @@ class MemoryJournal(Journal):
                 body_format=self._bodies,
             )
             if plan.repeated:
-                entries_now = _rules.stored(wanted, plan.leaving)
+                entries_now = _rows.stored(wanted, plan.leaving)
                 return Commit(session.head, entries_now, repeated=True)
             afresh = (
                 purge
@@ -266,7 +249,7 @@ class MemoryJournal(Journal):
                 and len(run) == len(active)
                 and len(plan.purged) == len(session.archive)
             )
-            if plan.empty and not (afresh and _rules.has_past(session.head)):
+            if plan.empty and not (afresh and _splices.has_past(session.head)):
                 return Commit(self._update(session, change, now))
             front = active[low - 1].stored_at if low else 0
             behind = active[high].stored_at if high < len(active) else now
@@ -278,7 +261,7 @@ class MemoryJournal(Journal):
             )
             session.head = self._rules.spliced(
                 session.head,
-                _rules.total(plan.leaving),
+                _rows.total(plan.leaving),
                 rows,
                 change,
                 now,
@@ -296,7 +279,7 @@ class MemoryJournal(Journal):
                 session.digests = b""
             session.index()
             self._apply(session, change, now)
-            return Commit(session.head, _rules.stored(wanted, rows))
+            return Commit(session.head, _rows.stored(wanted, rows))
 
     @override
     async def update(
@@ -311,15 +294,15 @@ class MemoryJournal(Journal):
         with self._lock:
             now = self._now()
             session = self._find(key, now, incarnation)
-            _rules.check_revision(session.head, expected_revision)
+            _checks.check_revision(session.head, expected_revision)
             return Commit(self._update(session, change, now))
 
-    def _update(self, session: _Session, change: Change, now: int) -> SessionHead:
+    def _update(self, session: MemorySession, change: Change, now: int) -> SessionHead:
         session.head = self._rules.updated(session.head, change, now)
         self._apply(session, change, now)
         return session.head
 
-    def _apply(self, session: _Session, change: Change, now: int) -> None:
+    def _apply(self, session: MemorySession, change: Change, now: int) -> None:
         if change is NO_CHANGE:
             return
         _rules.merge(session.state, change.session)
@@ -368,11 +351,11 @@ class MemoryJournal(Journal):
             session = self._find(key, now, None)
             if refresh:
                 session.head = _rules.touched(session.head, from_micros(now))
-            rows = _within(session.active, window)
+            rows = within(session.active, window)
             left = sorted(session.archive) if archived else []
             head = session.head
-            state = _sorted(session.state)
-            providers = _sorted(session.providers)
+            state = by_name(session.state)
+            providers = by_name(session.providers)
             digests = session.digests
             user = self._read_scope(_rules.user_scope(key), now, refresh=refresh)
             app = self._read_scope(_rules.app_scope(key), now, refresh=refresh)
@@ -405,11 +388,11 @@ class MemoryJournal(Journal):
         state: bool = False,
     ) -> Page:
         """List sessions; see `Journal.scan`."""
-        _rules.check_scan(order, limit)
-        after = None if cursor is None else _rules.read_cursor(order, cursor)
+        _checks.check_scan(order, limit)
+        after = None if cursor is None else _checks.read_cursor(order, cursor)
         with self._lock:
             now = self._now()
-            found: list[_Session] = []
+            found: list[MemorySession] = []
             if order == "key":
                 start = 0 if after is None else bisect_right(self._order, after[1])
                 for key in self._order[start:]:
@@ -426,17 +409,17 @@ class MemoryJournal(Journal):
                         session
                         for session in self._sessions.values()
                         if self._matches(session.head, query, now)
-                        and (last is None or _rank(session) > last)
+                        and (last is None or rank(session) > last)
                     ),
-                    key=_rank,
+                    key=rank,
                 )
             page = found[:limit]
             more = len(found) > limit
             return Page(
                 tuple(
-                    Listed(s.head, _sorted(s.state) if state else None) for s in page
+                    Listed(s.head, by_name(s.state) if state else None) for s in page
                 ),
-                _rules.write_cursor(order, page[-1].head) if more else None,
+                _checks.write_cursor(order, page[-1].head) if more else None,
             )
 
     def _matches(self, head: SessionHead, query: Query, now: int) -> bool:
@@ -460,7 +443,7 @@ class MemoryJournal(Journal):
         self, limit: int = 1000, *, dry_run: bool = False
     ) -> tuple[SessionKey | ScopeKey, ...]:
         """Delete what has expired; see `Journal.expire`."""
-        _rules.check_limit(limit)
+        _checks.check_limit(limit)
         gone: list[SessionKey | ScopeKey] = []
         with self._lock:
             now = self._now()
@@ -498,12 +481,12 @@ class MemoryJournal(Journal):
         if refresh:
             kept.last_active_at = max(kept.last_active_at, now)
         return ScopedState(
-            _sorted(kept.state),
+            by_name(kept.state),
             from_micros(kept.created_at),
             from_micros(kept.last_active_at),
         )
 
-    def _live_scope(self, scope: ScopeKey, now: int) -> _Scope | None:
+    def _live_scope(self, scope: ScopeKey, now: int) -> MemoryScope | None:
         kept = self._scopes.get(scope)
         if kept is not None and self._rules.scope_rule(scope).expired(
             kept.created_at, kept.last_active_at, now
@@ -519,7 +502,7 @@ class MemoryJournal(Journal):
             self._write_scope(scope, delta, now)
 
     def _write_scope(self, scope: ScopeKey, delta: StateDelta, now: int) -> None:
-        kept = self._live_scope(scope, now) or _Scope({}, now, now)
+        kept = self._live_scope(scope, now) or MemoryScope({}, now, now)
         _rules.merge(kept.state, delta)
         kept.last_active_at = max(kept.last_active_at, now)
         if kept.state:
@@ -539,26 +522,3 @@ class MemoryJournal(Journal):
                     if scope.app == app and self._live_scope(scope, now) is not None
                 )
             )
-
-
-def _sorted(state: dict[str, Any]) -> FrozenDict[Any]:
-    """Return a state as every backend does: by name."""
-    return FrozenDict(sorted(state.items()))
-
-
-def _rank(session: _Session) -> tuple[int, SessionKey]:
-    return -to_micros(session.head.last_active_at), session.head.key
-
-
-def _within(rows: list[Row], window: Window) -> list[Row]:
-    low, high = 0, len(rows)
-    if window.after_seq is not None:
-        low = bisect_right(rows, window.after_seq, key=lambda row: row.seq)
-    if window.before_seq is not None:
-        high = bisect_left(rows, window.before_seq, key=lambda row: row.seq)
-    if window.after_time is not None:
-        moment = to_micros(window.after_time)
-        low = max(low, bisect_right(rows, moment, key=lambda row: row.stored_at))
-    if window.last is not None:
-        low = max(low, high - window.last)
-    return rows[low:high]

@@ -12,13 +12,13 @@ from weakref import finalize
 
 from typing_extensions import override
 
-from raf_session.changes import Change, StateDelta
+from raf_session.changes import NO_CHANGE, Change, StateDelta
 from raf_session.clock import Clock, utc_now
 from raf_session.encoding import BodyFormat
 from raf_session.entries import Entry, Record
 from raf_session.errors import JournalClosedError, StorageError
 from raf_session.journal import Codec, Commit, Journal, Order, Page, ScopedState
-from raf_session.journals import _rules
+from raf_session.journals import _checks, _splices
 from raf_session.journals._rules import Rules
 from raf_session.journals._sqlite_changes import NO_ALTERATION, Alteration
 from raf_session.journals._sqlite_database import Database
@@ -192,7 +192,7 @@ class SqliteJournal(Journal):
     ) -> Commit:
         """Create a session; see `Journal.create`."""
         everything = (*archived, *entries)
-        _rules.check_unique(new.key, everything)
+        _checks.check_unique(new.key, everything)
         bodies = [self._bodies.encode(entry) for entry in everything]
         alteration = self._alteration(change)
         create = Create(self._rules, new, entries, archived, bodies, alteration)
@@ -212,7 +212,7 @@ class SqliteJournal(Journal):
         incarnation: str | None = None,
     ) -> Commit:
         """Add entries at the end; see `Journal.append`."""
-        _rules.check_append(key, entries, trim)
+        _checks.check_append(key, entries, trim)
         bodies = [self._bodies.encode(entry) for entry in entries]
         alteration = self._alteration(change)
         runner = self._opened()
@@ -253,7 +253,7 @@ class SqliteJournal(Journal):
     ) -> Commit:
         """Replace a run of active entries; see `Journal.splice`."""
         wanted = (*entries, *tail)
-        _rules.check_splice(key, first, last, wanted, archive=archive, purge=purge)
+        _splices.check_splice(key, first, last, wanted, archive=archive, purge=purge)
         bodies = [self._bodies.encode(entry) for entry in wanted]
         alteration = self._alteration(change)
         splice = Splice(
@@ -296,7 +296,9 @@ class SqliteJournal(Journal):
         return await self._opened().write(Delete(self._rules, key, incarnation).run)
 
     def _alteration(self, change: Change | None) -> Alteration:
-        return NO_ALTERATION if change is None else Alteration(change, self._values)
+        if change is None or change is NO_CHANGE:
+            return NO_ALTERATION
+        return Alteration(change, self._values)
 
     # Reads -----------------------------------------------------------------------
 
@@ -337,8 +339,8 @@ class SqliteJournal(Journal):
         state: bool = False,
     ) -> Page:
         """List sessions; see `Journal.scan`."""
-        _rules.check_scan(order, limit)
-        after = None if cursor is None else _rules.read_cursor(order, cursor)
+        _checks.check_scan(order, limit)
+        after = None if cursor is None else _checks.read_cursor(order, cursor)
         return await self._opened().read(
             lambda c: self._listing.scan(
                 c, query, after, order, clamp(limit), state=state
@@ -355,7 +357,7 @@ class SqliteJournal(Journal):
         One that fails ends the call: with its error, or, where something was deleted
         before, with that, so that nothing goes unreported.
         """
-        _rules.check_limit(limit)
+        _checks.check_limit(limit)
         runner = self._opened()
         if dry_run:
             return tuple(await runner.read(lambda c: self._sweep.find(c, clamp(limit))))

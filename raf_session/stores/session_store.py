@@ -11,8 +11,8 @@ from typing import Any, Self, cast
 from typing_extensions import override
 
 from raf_session.agent_session import AgentSession
+from raf_session.base_session import restore_session, take_snapshot
 from raf_session.clock import UNIX_EPOCH
-from raf_session.defaults import restore_session, take_snapshot
 from raf_session.entries import Record
 from raf_session.errors import (
     SessionExistsError,

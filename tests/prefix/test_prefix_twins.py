@@ -22,7 +22,8 @@ from prefix_inputs import (
     valid_messages,
 )
 
-from raf_session.messages import ChatMessage, MessageRole, ToolCall
+from raf_session.calls import ToolCall
+from raf_session.messages import ChatMessage, MessageRole
 from raf_session.parts import ContentPart, TextPart
 
 Twins = tuple[ModuleType, ModuleType]
@@ -207,6 +208,7 @@ def test_models_with_fields_kept_in_extra(prefix_twins: Twins) -> None:
         user(),
         user(content=[ContentPart(extra={"text": "x", "type": 5})]),
         user(content=[ContentPart(type="text", extra={"text": 1})]),
+        user(content=[ContentPart(extra={"a": 1, "text": "x", "type": "text"})]),
         user(content=[ContentPart(extra={"cachePoint": 1})]),
         user(content=[ContentPart()]),
         user(content=[]),

@@ -12,13 +12,13 @@ from uuid import uuid4
 from typing_extensions import override
 
 from raf_session.agent_session import AgentSession
+from raf_session.base_session import BaseSession
 from raf_session.clock import Clock
 from raf_session.conformance.session_harness import (
     CoreFactory,
     SessionCapability,
     SessionHarness,
 )
-from raf_session.defaults import BaseSession
 from raf_session.journal import Journal
 from raf_session.journaled_session import JournaledSession
 from raf_session.journals.memory import MemoryJournal

@@ -1,0 +1,516 @@
+# The tracker -------------------------------------------------------------------
+
+cdef struct Request:
+    Py_ssize_t count
+    Py_ssize_t room
+    PyObject **objects  # held; NULL for a dict, and for what was restored
+    uint64_t *digests
+    uint64_t *links
+    uint64_t *ends  # the bytes up to and with each message
+    size_t *starts  # of a dict's encoding in `data`; one more, for the last end
+    uint8_t *data
+    size_t data_room
+
+cdef struct Item:
+    PyObject *message  # held
+    PyObject *old  # held: what it took the place of
+    bint model
+    size_t start
+    uint64_t digest
+    uint64_t size
+    uint64_t link
+    uint64_t end
+
+
+cdef int widen(void **array, Py_ssize_t count, size_t unit_size) noexcept:
+    cdef void *wider = realloc(array[0], <size_t>count * unit_size)
+    if wider is NULL:
+        return NO_MEMORY
+    array[0] = wider
+    return OK
+
+
+cdef int make_room(Request *r, Py_ssize_t count) noexcept:
+    cdef Py_ssize_t room
+    if count <= r.room and r.starts is not NULL:
+        return OK
+    room = count + count // 4 + 16
+    if (
+        widen(<void **>&r.objects, room, sizeof(PyObject *)) != OK
+        or widen(<void **>&r.digests, room, 8) != OK
+        or widen(<void **>&r.links, room, 8) != OK
+        or widen(<void **>&r.ends, room, 8) != OK
+        or widen(<void **>&r.starts, room + 1, sizeof(size_t)) != OK
+    ):
+        return NO_MEMORY
+    r.room = room
+    return OK
+
+
+cdef Request *new_request(Py_ssize_t count) except NULL:
+    cdef Request *r = <Request *>malloc(sizeof(Request))
+    if r is NULL:
+        raise MemoryError
+    r.count = r.room = 0
+    r.objects = NULL
+    r.digests = r.links = r.ends = NULL
+    r.starts = NULL
+    r.data = NULL
+    r.data_room = 0
+    if make_room(r, count) != OK:
+        free_request(r)
+        raise MemoryError
+    r.starts[0] = 0
+    return r
+
+
+cdef void free_request(Request *r) noexcept:
+    """Let go of a request that nothing refers to any more; may run Python code."""
+    cdef Py_ssize_t i
+    if r is NULL:
+        return
+    for i in range(r.count):
+        Py_XDECREF(r.objects[i])
+    free(r.objects)
+    free(r.digests)
+    free(r.links)
+    free(r.ends)
+    free(r.starts)
+    free(r.data)
+    free(r)
+
+
+cdef int list_kept(list kept, const Request *r, Py_ssize_t count) except -1:
+    """Append the messages; the list is made before, as that may run Python code."""
+    cdef Py_ssize_t i
+    for i in range(count):
+        if r.objects[i] is not NULL:
+            kept.append(<object>r.objects[i])
+        elif r.starts[i] < r.starts[i + 1]:
+            kept.append(r.data[r.starts[i] : r.starts[i + 1]])
+        else:
+            kept.append(None)
+    return 0
+
+
+cdef bytes digests_of(const Request *r, Py_ssize_t count):
+    cdef bytearray packed = bytearray(8 * count)
+    cdef uint8_t *data = packed
+    cdef Py_ssize_t i
+    for i in range(count):
+        write64(data + 8 * i, r.digests[i])
+    return bytes(packed)
+
+
+cdef Py_ssize_t same_objects(const Request *r, PyObject *sequence) noexcept:
+    """Count the objects that this sequence begins with, as the request did."""
+    cdef Py_ssize_t limit = array_size(sequence)
+    cdef PyObject **items = array_items(sequence)
+    cdef Py_ssize_t i = 0
+    if r is NULL:
+        return 0
+    if limit > r.count:
+        limit = r.count
+    if limit == 0:
+        return 0
+    # An item is never NULL, so a dict ends the run.
+    if memcmp(items, r.objects, <size_t>limit * sizeof(PyObject *)) == 0:
+        return limit
+    while items[i] is r.objects[i]:
+        i += 1
+    return i
+
+
+cdef class PrefixTracker:
+    """Compares each request of a session with the one before.
+
+    It holds the `ChatMessage` objects of the last request, and of dicts their encoding:
+    a dict changed in place is noticed.
+    A copy or a pickle knows the digests of the last request and not its messages.
+    """
+
+    cdef object __weakref__
+    cdef Request *now
+    cdef Request *past  # the end of the one before, where the last one left it
+    cdef Py_ssize_t past_base  # the messages in front of that end, still in `now`
+    cdef uint8_t *spare  # a buffer for encodings, used in turns with `now.data`
+    cdef size_t spare_room
+    cdef object match
+    cdef bint has_header
+    cdef uint64_t header
+
+    def __cinit__(self, *args, **kwargs):
+        if (args or kwargs) and type(self).__init__ is object.__init__:
+            raise TypeError("PrefixTracker() takes no arguments")
+        self.now = NULL
+        self.past = NULL
+        self.past_base = 0
+        self.spare = NULL
+        self.spare_room = 0
+        self.has_header = False
+        self.header = 0
+
+    def __dealloc__(self):
+        free_request(self.now)
+        free_request(self.past)
+        free(self.spare)
+
+    @classmethod
+    def restore(cls, digests, header_digest, hash):
+        """Return a tracker as a former one stood, from what was stored of it.
+
+        Args:
+            digests: 8 bytes for each message of the last request, as in `digests`.
+            header_digest: the digest of its header, or `None`.
+            hash: its last link, which must follow from the digests.
+
+        Raises:
+            ValueError: the digests are not those of this hash.
+        """
+        cdef PrefixTracker tracker
+        cdef Request *r
+        cdef Py_ssize_t i, count
+        cdef uint64_t wanted, header
+        cdef uint64_t link = ROOT_LINK
+        cdef const uint8_t *data
+        if not isinstance(digests, bytes):
+            raise TypeError(f"digests are bytes, not {type(digests).__name__}")
+        if len(digests) % 8:
+            raise ValueError(f"{len(digests)} bytes of digests, no multiple of 8")
+        header = 0 if header_digest is None else as_hash(header_digest, "header_digest")
+        wanted = as_hash(hash, "hash")
+        data = digests
+        count = len(digests) // 8
+        tracker = cls()
+        r = new_request(count)
+        for i in range(count):
+            r.digests[i] = read64(data + 8 * i)
+            link = next_link(link, r.digests[i])
+            r.links[i] = link
+            r.objects[i] = NULL
+            r.ends[i] = 0
+            r.starts[i + 1] = 0
+        r.count = count
+        if link != wanted:
+            free_request(r)
+            raise ValueError(f"the digests chain to {link:#018x}, not to {wanted:#018x}")
+        free_request(tracker.now)
+        tracker.now = r
+        tracker.has_header = header_digest is not None
+        tracker.header = header
+        return tracker
+
+    @cython.critical_section
+    def touch(self, messages, header=None):
+        """Record a request, and return how much of it was the previous one.
+
+        Args:
+            messages: the whole request, in order.
+            header: what is rendered before the messages, or changes how: tools, model,
+                parameters; any JSON value, or `None` for none.
+
+        Raises:
+            InvalidValueError: one is no message, or the header is no JSON value; the
+                tracker is as it was.
+        """
+        cdef uint8_t stack[STACK]
+        cdef Item few[FEW]
+        cdef Item *items = few
+        cdef Py_ssize_t held = 0
+        cdef Py_ssize_t base, count, i
+        cdef Writer scratch, kept
+        cdef bint has_header = header is not None
+        cdef uint64_t header_hash = any_digest(header, True) if has_header else 0
+        cdef object match = new_match(<PyObject *>_prefix_match, 9)
+        cdef object sequence = messages
+        cdef Request *gone = NULL
+        if type(messages) is not list and type(messages) is not tuple:
+            sequence = as_sequence(messages)
+        if FREE_THREADED:
+            sequence = tuple(sequence)
+        open_writer(&scratch, stack, STACK)
+        open_writer(&kept, self.spare, self.spare_room)
+        kept.owned = True
+        self.spare = NULL
+        self.spare_room = 0
+        try:
+            base = same_objects(self.now, <PyObject *>sequence)
+            while True:
+                count = array_size(<PyObject *>sequence) - base
+                if count > FEW and items is few:
+                    items = <Item *>malloc(
+                        array_size(<PyObject *>sequence) * sizeof(Item)
+                    )
+                    if items is NULL:
+                        items = few
+                        raise MemoryError
+                for i in range(count):
+                    items[i].message = array_item(<PyObject *>sequence, base + i)
+                    items[i].old = NULL
+                    Py_INCREF(items[i].message)
+                held = count
+                if kept.room == 0 and count and not is_model(items[0].message):
+                    if grow(&kept, count * GUESS) != OK:
+                        raise MemoryError
+                if self._measure(items, count, base, &scratch, &kept):
+                    break
+                # Something will run Python code, which may touch this tracker: hold
+                # every message, and compare with what is there afterwards.
+                for i in range(held):
+                    Py_DECREF(items[i].message)
+                held = base = 0
+                scratch.size = kept.size = 0
+                scratch.saved = kept.saved = 0
+                scratch.later_count = kept.later_count = 0
+            gone = self._settle(
+                items, count, base, &kept, has_header, header_hash, match
+            )
+            self.match = match
+        finally:
+            if self.spare is NULL:
+                self.spare = kept.data
+                self.spare_room = kept.room
+            else:
+                free(kept.data)
+            free(kept.later)
+            close_writer(&scratch)
+            for i in range(held):
+                Py_XDECREF(items[i].message)
+                Py_XDECREF(items[i].old)
+            if items is not few:
+                free(items)
+            free_request(gone)
+        return match
+
+    cdef bint _measure(
+        self, Item *items, Py_ssize_t count, Py_ssize_t base, Writer *scratch, Writer *kept
+    ) except -1:
+        """Fill in digests and sizes; False where all messages should be held first."""
+        cdef Item *item
+        cdef Writer *w
+        cdef Mark here
+        cdef Measure out
+        cdef Py_ssize_t i
+        cdef int result
+        for i in range(count):
+            item = &items[i]
+            item.start = kept.size
+            item.model = is_model(item.message)
+            if not item.model or not read_slot(item.message, &out):
+                w = scratch if item.model else kept
+                here = mark(w)
+                result = walk(w, item.message)
+                if result == NO_MEMORY:
+                    raise MemoryError
+                if result == FAULT or w.later_count:
+                    if base:
+                        return False
+                    if result == OK:
+                        finish(w)
+                    else:
+                        rewind(w, here)
+                        walk_noted(w, <object>item.message, i)
+                read_off(w, here, &out)
+                if item.model:
+                    rewind(w, here)
+                    fill_slot(item.message, &out)
+            item.digest = out.digest
+            item.size = out.size
+        return True
+
+    cdef Request *_settle(
+        self, Item *items, Py_ssize_t count, Py_ssize_t base, Writer *kept,
+        bint has_header, uint64_t header, object match,
+    ) except? NULL:
+        """Compare, fill in the match and record; nothing here runs Python code.
+
+        Returns:
+            A request to be freed when all is done, or NULL.
+        """
+        cdef Request *now = self.now
+        cdef Request *past = NULL
+        cdef Request *gone
+        cdef Py_ssize_t old_count = now.count if now is not NULL else 0
+        cdef Py_ssize_t total = base + count
+        cdef Py_ssize_t same = base
+        cdef Py_ssize_t shared, i
+        cdef uint64_t link = ROOT_LINK
+        cdef uint64_t end = 0
+        cdef uint64_t shared_bytes
+        cdef bint appends, header_changed
+        cdef Item *item
+        cdef PyObject *into = <PyObject *>match
+        while same < old_count and same < total and (
+            now.digests[same] == items[same - base].digest
+        ):
+            same += 1
+        if same:
+            link = now.links[same - 1]
+        if base:
+            end = now.ends[base - 1]
+        shared_bytes = end
+        for i in range(base, total):
+            item = &items[i - base]
+            end += item.size
+            item.end = end
+            if i < same:
+                item.link = now.links[i]
+                shared_bytes = end
+            else:
+                link = next_link(link, item.digest)
+                item.link = link
+        appends = same == old_count
+        header_changed = now is not NULL and (
+            has_header != self.has_header or header != self.header
+        )
+        shared = 0 if header_changed else same
+        if header_changed:
+            shared_bytes = 0
+        if (
+            set_item(into, 0, PyLong_FromSsize_t(shared)) < 0
+            or set_item(into, 1, PyLong_FromUnsignedLongLong(shared_bytes)) < 0
+            or set_item(into, 2, PyLong_FromSsize_t(total)) < 0
+            or set_item(into, 3, PyLong_FromUnsignedLongLong(end)) < 0
+            or set_item(into, 4, PyBool_FromLong(appends and not header_changed)) < 0
+            or set_item(into, 7, PyBool_FromLong(header_changed)) < 0
+            or set_item(into, 8, PyLong_FromUnsignedLongLong(link)) < 0
+        ):
+            raise MemoryError
+        if not appends and not header_changed:
+            if set_item(into, 5, PyLong_FromSsize_t(same)) < 0:
+                raise MemoryError
+        if now is not NULL:
+            if set_item(into, 6, PyLong_FromSsize_t(old_count)) < 0:
+                raise MemoryError
+        if now is NULL:
+            now = new_request(total)
+        else:
+            if make_room(now, total) != OK:
+                raise MemoryError
+            if not appends:
+                past = new_request(old_count - base)
+        # Nothing can fail from here on.
+        if past is not NULL:
+            past.count = old_count - base
+            for i in range(base, old_count):
+                past.objects[i - base] = now.objects[i]
+                past.digests[i - base] = now.digests[i]
+                past.starts[i - base] = now.starts[i]
+            past.starts[past.count] = now.starts[old_count]
+            past.data, now.data = now.data, NULL
+            now.data_room = 0
+            now.count = base
+        for i in range(base, total):
+            item = &items[i - base]
+            if i < now.count:
+                item.old = now.objects[i]
+            now.objects[i] = NULL
+            if item.model:
+                now.objects[i] = item.message
+                item.message = NULL
+            now.digests[i] = item.digest
+            now.links[i] = item.link
+            now.ends[i] = item.end
+            now.starts[i] = item.start
+        now.starts[total] = kept.size
+        now.count = total
+        if kept.size:
+            now.data, kept.data = kept.data, now.data
+            now.data_room, kept.room = kept.room, now.data_room
+        self.now = now
+        gone = self.past
+        self.past = past
+        self.past_base = base
+        self.has_header = has_header
+        self.header = header
+        return gone
+
+    @property
+    def last(self):
+        """The answer of the last `touch`; `None` where there was none."""
+        return self.match
+
+    @property
+    def hash(self):
+        """The last link of the last request; `None` before the first."""
+        with cython.critical_section(self):
+            if self.now is NULL:
+                return None
+            if self.now.count == 0:
+                return ROOT_LINK
+            return self.now.links[self.now.count - 1]
+
+    @property
+    def count(self):
+        """The messages of the last request; 0 before the first."""
+        with cython.critical_section(self):
+            return 0 if self.now is NULL else self.now.count
+
+    @property
+    def digests(self):
+        """The digests of the last request's messages, 8 bytes each, little-endian."""
+        with cython.critical_section(self):
+            return b"" if self.now is NULL else digests_of(self.now, self.now.count)
+
+    @property
+    def header_digest(self):
+        """The digest of the last request's header; `None` where it had none."""
+        with cython.critical_section(self):
+            return self.header if self.has_header else None
+
+    @property
+    def kept(self):
+        """The messages of the last request: the object, or the encoding of a dict.
+
+        `None` for a message that is known from a stored record alone.
+        """
+        cdef list kept = []
+        with cython.critical_section(self):
+            if self.now is not NULL:
+                list_kept(kept, self.now, self.now.count)
+        return tuple(kept)
+
+    @property
+    def former_kept(self):
+        """As `kept`, of the request before the last, where the last one left it.
+
+        `None` where the last one appended: then nothing of the former is lost.
+        """
+        cdef list kept = []
+        with cython.critical_section(self):
+            if self.past is NULL:
+                return None
+            list_kept(kept, self.now, self.past_base)
+            list_kept(kept, self.past, self.past.count)
+        return tuple(kept)
+
+    @property
+    def former_digests(self):
+        """As `digests`, of the request before the last, where the last one left it."""
+        with cython.critical_section(self):
+            if self.past is NULL:
+                return None
+            front = digests_of(self.now, self.past_base)
+            return front + digests_of(self.past, self.past.count)
+
+    def __copy__(self):
+        if self.now is NULL:
+            return type(self)()
+        return self.restore(self.digests, self.header_digest, self.hash)
+
+    def __deepcopy__(self, memo):
+        return self.__copy__()
+
+    def __reduce__(self):
+        if self.now is NULL:
+            return (revive, (None, None, ROOT))
+        return (revive, (self.digests, self.header_digest, self.hash))
+
+
+cdef int walk_noted(Writer *w, object message, Py_ssize_t index) except -1:
+    try:
+        walk_frozen(w, message)
+    except ValueError as error:
+        error.add_note(f"in messages[{index}]")
+        raise
+    return 0

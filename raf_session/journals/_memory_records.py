@@ -1,0 +1,69 @@
+"""What the journal in memory keeps of a session and of a scope."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from raf_session.clock import to_micros
+from raf_session.encoding import Row
+from raf_session.entries import Entry, SessionHead
+from raf_session.frozen import FrozenDict
+from raf_session.keys import SessionKey
+from raf_session.options import Window
+
+__all__ = ("MemoryScope", "MemorySession", "by_name", "rank", "within")
+
+
+@dataclass(slots=True)
+class MemorySession:
+    """A session in memory."""
+
+    head: SessionHead
+    active: list[Row]
+    archive: list[Row]
+    state: dict[str, Any] = field(default_factory=dict[str, Any])
+    providers: dict[str, Any] = field(default_factory=dict[str, Any])
+    digests: bytes = b""
+    by_id: dict[str, Row] = field(default_factory=dict[str, Row])
+
+    def index(self) -> None:
+        self.by_id = {row.id: row for row in (*self.archive, *self.active)}
+
+    def known(self, entries: Iterable[Entry]) -> dict[str, Row]:
+        by_id = self.by_id
+        return {entry.id: by_id[entry.id] for entry in entries if entry.id in by_id}
+
+
+@dataclass(slots=True)
+class MemoryScope:
+    """An app's or user's state in memory; times in microseconds since the epoch."""
+
+    state: dict[str, Any]
+    created_at: int
+    last_active_at: int
+
+
+def by_name(state: dict[str, Any]) -> FrozenDict[Any]:
+    """Return a state as every backend does: by name."""
+    return FrozenDict(sorted(state.items()))
+
+
+def rank(session: MemorySession) -> tuple[int, SessionKey]:
+    return -to_micros(session.head.last_active_at), session.head.key
+
+
+def within(rows: list[Row], window: Window) -> list[Row]:
+    low, high = 0, len(rows)
+    if window.after_seq is not None:
+        low = bisect_right(rows, window.after_seq, key=lambda row: row.seq)
+    if window.before_seq is not None:
+        high = bisect_left(rows, window.before_seq, key=lambda row: row.seq)
+    if window.after_time is not None:
+        moment = to_micros(window.after_time)
+        low = max(low, bisect_right(rows, moment, key=lambda row: row.stored_at))
+    if window.last is not None:
+        low = max(low, high - window.last)
+    return rows[low:high]
