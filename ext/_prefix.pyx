@@ -14,7 +14,7 @@ from libc.string cimport memcmp, memcpy, memmove
 
 from xxh64 cimport read64, write64, xxh64, xxh64_pair
 
-from raf_session.frozen import MAX_DEPTH as _MAX_DEPTH, FrozenDict, freeze
+from raf_session.frozen import MAX_DEPTH as _MAX_DEPTH, MAX_INT_BYTES as _MAX_INT_BYTES, FrozenDict, freeze
 from raf_session.calls import ToolCall
 from raf_session.messages import ChatMessage
 from raf_session.parts import PART_TYPES, ContentPart, FrozenModel
@@ -217,6 +217,7 @@ cdef enum:
     GUESS = 512  # bytes of a message, to ask for a request's memory at once
 
 cdef int MAX_DEPTH = _MAX_DEPTH
+cdef Py_ssize_t MAX_INT_BYTES = _MAX_INT_BYTES
 cdef uint64_t ROOT_LINK = ROOT
 cdef uint64_t ZERO_LINK = ZERO_SUBSTITUTE
 cdef uint8_t VERSION = FORMAT_VERSION

@@ -169,6 +169,8 @@ cdef class PrefixTracker:
         """
         cdef PrefixTracker tracker
         cdef Request *r
+        cdef Request *now
+        cdef Request *past
         cdef Py_ssize_t i, count
         cdef uint64_t wanted, header
         cdef uint64_t link = ROOT_LINK
@@ -194,10 +196,17 @@ cdef class PrefixTracker:
         if link != wanted:
             free_request(r)
             raise ValueError(f"the digests chain to {link:#018x}, not to {wanted:#018x}")
-        free_request(tracker.now)
+        # A subclass may have touched it: nothing of that may stay, and what is freed
+        # may run anything, so it is swapped out first.
+        now, past = tracker.now, tracker.past
         tracker.now = r
+        tracker.past = NULL
+        tracker.past_base = 0
+        tracker.match = None
         tracker.has_header = header_digest is not None
         tracker.header = header
+        free_request(now)
+        free_request(past)
         return tracker
 
     @cython.critical_section

@@ -288,6 +288,8 @@ cdef int put_big_int(Writer *w, PyObject *number) noexcept:
         ):
             break
         size -= 1
+    if size > MAX_INT_BYTES:
+        return FAULT
     put_tag(w, c"i", size)
     memmove(w.data + w.size, from_, size)
     w.size += size

@@ -271,6 +271,7 @@ class PrefixTracker:
                 f"the digests chain to {link:#018x}, not to {wanted:#018x}"
             )
         tracker = cls()
+        tracker._former = tracker._last = None  # a subclass may have touched it
         tracker._request = _Request(numbers, links, (None,) * len(links), link, header)
         return tracker
 

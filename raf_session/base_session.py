@@ -214,7 +214,13 @@ async def restore_session(cls: type[Any], snapshot: SessionSnapshot) -> SessionC
     from_snapshot = getattr(cls, "from_snapshot", None)
     if from_snapshot is not None:
         return cast("SessionCore", from_snapshot(snapshot))
-    session: Any = cls(snapshot.session_id)
+    try:
+        session: Any = cls(snapshot.session_id)
+    except TypeError as error:
+        raise TypeError(
+            f"{cls.__name__}(session_id) makes no session ({error}): give the class "
+            "a from_snapshot(snapshot)"
+        ) from error
     if snapshot.messages and not await session.get_messages():
         batch = getattr(session, "add_messages_batch", None)
         if batch is not None:

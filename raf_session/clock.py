@@ -26,13 +26,16 @@ def utc(moment: datetime) -> datetime:
     """Return the same moment in UTC.
 
     Raises:
-        ValueError: the moment is naive, so nobody knows when it is.
+        ValueError: the moment is naive, so nobody knows when it is, or out of range.
     """
     if moment.tzinfo is UTC:
         return moment
     if moment.utcoffset() is None:
         raise ValueError(f"a naive datetime says no moment: {moment!r}")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{moment!r} is out of range in UTC") from error
 
 
 def to_micros(moment: datetime) -> int:

@@ -163,7 +163,7 @@ class RequestDefaults:
 
     @property
     def prefix_match(self) -> PrefixMatch | None:
-        """How the last request compared with the one before it; `None`: none yet."""
+        """How the last request of this process compared with the one before it."""
         return None if self._tracker is None else self._tracker.last
 
     @property

@@ -25,6 +25,12 @@ __all__ = (
 MAX_DEPTH: Final = 200
 """How many containers may stand inside one another."""
 
+MAX_INT_BYTES: Final = 1785
+"""How many bytes of two's complement an integer may have: some 4,298 digits.
+
+Python refuses to write decimal numbers of more than 4,300 digits.
+"""
+
 _V = TypeVar("_V")
 
 
@@ -139,6 +145,9 @@ def join_path(path: str, *steps: str | int) -> str:
     return path
 
 
+_INT_LIMIT: Final = 1 << (8 * MAX_INT_BYTES - 1)
+
+
 class _Fault(Exception):  # noqa: N818  (never leaves this module)
     """What is wrong, and the steps to it, innermost first."""
 
@@ -150,8 +159,12 @@ class _Fault(Exception):  # noqa: N818  (never leaves this module)
 
 def _freeze(value: object, depth: int) -> FrozenJson:
     kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
+    if kind is str or kind is bool or value is None:
         return cast("FrozenJson", value)
+    if isinstance(value, int):
+        if not -_INT_LIMIT <= value < _INT_LIMIT:
+            raise _Fault(f"an integer of more than {MAX_INT_BYTES} bytes")
+        return int.__int__(value)
     if isinstance(value, float):
         if not math.isfinite(value):
             raise _Fault(f"{float(value)!r} is not a JSON number")
@@ -162,8 +175,6 @@ def _freeze(value: object, depth: int) -> FrozenJson:
         return _freeze_list(cast("list[object] | tuple[object, ...]", value), depth)
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, int):
-        return int.__int__(value)
     raise _Fault(f"{kind.__name__} is not a JSON type")
 
 

@@ -87,13 +87,14 @@ class JournaledSession(ViewSession):
             exclusive: write only on top of what this object has seen: where somebody
                 else wrote in between, a write raises `StaleSessionError`.
         """
-        try:
-            record = await journal.load(key)
-        except SessionNotFoundError:
-            with suppress(SessionExistsError):  # somebody was faster
-                await journal.create(NewSession(key=key, session_type=session_type))
-            record = await journal.load(key)
-        return cls(journal, record, exclusive=exclusive)
+        while True:  # until nobody deletes it between making and reading it
+            try:
+                record = await journal.load(key)
+            except SessionNotFoundError:
+                with suppress(SessionExistsError):  # somebody was faster
+                    await journal.create(NewSession(key=key, session_type=session_type))
+            else:
+                return cls(journal, record, exclusive=exclusive)
 
     @property
     def key(self) -> SessionKey:

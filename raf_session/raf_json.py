@@ -224,6 +224,8 @@ def snapshot_from_raf(raf: Mapping[str, Any]) -> SessionSnapshot:
         raise InvalidValueError("schema", f"{schema!r} is no version")
     if schema > SCHEMA:
         raise SchemaVersionError("json", schema, SCHEMA)
+    if not isinstance(fields.get("session_id"), str):
+        raise InvalidValueError("session_id", "missing, or no string")
     ours = dict(_object(fields.pop(OURS, EMPTY), OURS))
     metadata = dict(_object(fields.pop("metadata", EMPTY), "metadata"))
     metadata.pop("message_count", None)  # derived from the messages

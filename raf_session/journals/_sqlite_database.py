@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from raf_session.errors import JournalClosedError, StorageError
-from raf_session.journals._sqlite_faults import BACKEND, Busy, refuse
+from raf_session.journals._sqlite_faults import BACKEND, FAULTS, Busy, refuse
 from raf_session.journals._sqlite_heads import HeadCache
 from raf_session.journals._sqlite_schema import prepare
 
@@ -67,6 +67,7 @@ class Database:
         _OPENED.add(self)
 
     def _make_locks(self) -> None:
+        self._file: tuple[int, int] | None = None
         self._write_lock = threading.Lock()
         self._checkpoint_lock = threading.Lock()
         self._readers = threading.Condition()
@@ -129,6 +130,7 @@ class Database:
     ) -> _T:
         if self._closed:
             raise JournalClosedError(BACKEND)
+        self._check_file()
         connection = cursor.connection
         before = connection.total_changes
         try:
@@ -140,7 +142,7 @@ class Database:
             except BaseException:
                 self._roll_back(cursor)
                 raise
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise refuse(error) from error
         self._frames += 3 + connection.total_changes - before + size // 4096
         return result
@@ -150,7 +152,7 @@ class Database:
         try:
             if cursor.connection.in_transaction:
                 cursor.execute("ROLLBACK")
-        except sqlite3.Error:
+        except FAULTS:
             # Closing ends the transaction; the next write opens a new connection.
             cursor.connection.close()
             self._writer = self._cursor = None
@@ -176,7 +178,7 @@ class Database:
                 self.mode = prepare(connection)
                 if not self.wal:
                     connection.execute("PRAGMA busy_timeout = 1000")
-            except sqlite3.Error as error:
+            except FAULTS as error:
                 connection.close()
                 raise refuse(error) from error
             except BaseException:
@@ -184,8 +186,16 @@ class Database:
                 raise
             self._writer = connection
             self._cursor = connection.cursor()
+            self._file = self._file or _identity(self.path)
             self.heads.forget()
         return self._cursor
+
+    def _check_file(self) -> None:
+        """Raise where the file is not the one that was opened: it would be lost."""
+        if self._file is not None and _identity(self.path) != self._file:
+            raise StorageError(
+                BACKEND, f"the file was removed or replaced: {self.path!r}"
+            )
 
     def _connect(self, busy_ms: int) -> sqlite3.Connection:
         # A file that was there once is not made anew: it would hold nothing.
@@ -202,7 +212,7 @@ class Database:
                 check_same_thread=False,
                 cached_statements=256,
             )
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise StorageError(BACKEND, f"{error}: {self.path!r}") from error
         try:
             for pragma in (
@@ -215,7 +225,7 @@ class Database:
                 "secure_delete = ON",
             ):
                 connection.execute(f"PRAGMA {pragma}")
-        except sqlite3.Error as error:
+        except FAULTS as error:
             connection.close()
             raise refuse(error) from error
         return connection
@@ -228,6 +238,7 @@ class Database:
         Raises:
             Busy: it cannot be read yet.
         """
+        self._check_file()
         connection = self._take_reader()
         usable = True
         try:
@@ -238,7 +249,7 @@ class Database:
             finally:
                 if connection.in_transaction:
                     cursor.execute("ROLLBACK")
-        except sqlite3.Error as error:
+        except FAULTS as error:
             usable = False
             raise refuse(error) from error
         finally:
@@ -285,7 +296,7 @@ class Database:
             _, logged, _ = self._checkpoint("PASSIVE")
             if logged > _CROWDED_FRAMES:
                 self._checkpoint("TRUNCATE")
-        except (sqlite3.Error, StorageError, Busy):
+        except (*FAULTS, StorageError, Busy):
             # The log holds everything that was acknowledged, and readers read it there.
             return
         finally:
@@ -307,7 +318,7 @@ class Database:
                 if self._cursor is not None and self.wal:
                     # Where others have the file open, they do this when they close.
                     self._cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            except sqlite3.Error:
+            except FAULTS:
                 pass  # the log stays, and is read when the file is opened again
             finally:
                 self._close_connections()  # a reader at work closes its own
@@ -382,3 +393,12 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_on_each(Database.after_fork),
         after_in_child=_on_each(Database.after_fork_in_child),
     )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return what tells a file from another of the same name; `None`: none there."""
+    try:
+        found = os.stat(path)  # noqa: PTH116  (on every write)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

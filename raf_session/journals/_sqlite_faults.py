@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Final
+from typing import Final, TypeAlias
 
 from raf_session.errors import StorageError, StorageFullError
 
-__all__ = ("BACKEND", "Busy", "KnownId", "TooLong", "refuse", "storage_error")
+__all__ = (
+    "BACKEND",
+    "FAULTS",
+    "Busy",
+    "KnownId",
+    "TooLong",
+    "refuse",
+    "storage_error",
+)
 
 BACKEND: Final = "sqlite"
 
@@ -27,7 +35,13 @@ class KnownId(Exception):  # noqa: N818  (never leaves the journal)
     """An entry's id is stored already; nothing was done."""
 
 
-def refuse(error: sqlite3.Error) -> Exception:
+Fault: TypeAlias = sqlite3.Error | UnicodeDecodeError
+"""What `sqlite3` raises; it fails to decode its own message about a damaged file."""
+
+FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)
+
+
+def refuse(error: Fault) -> Exception:
     """Return what is to be raised for an error of `sqlite3`, the cause not yet set."""
     code = getattr(error, "sqlite_errorcode", 0)
     if code & 0xFF in _BUSY:
@@ -35,7 +49,7 @@ def refuse(error: sqlite3.Error) -> Exception:
     return storage_error(error)
 
 
-def storage_error(error: sqlite3.Error) -> StorageError:
+def storage_error(error: Fault) -> StorageError:
     """Return the `StorageError` for an error of `sqlite3`."""
     code = getattr(error, "sqlite_errorcode", 0)
     name = getattr(error, "sqlite_errorname", "")

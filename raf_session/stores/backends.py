@@ -65,7 +65,8 @@ def open_journal(
             codec=codec,
             durability=durability,
         )
-    raise ValueError(f"no journal for {url!r}: memory:// or sqlite:///path")
+    hint = "" if parts.scheme else f"; did you mean sqlite:///{url}?"
+    raise ValueError(f"no store for {url!r}: memory:// or sqlite:///path{hint}")
 
 
 def _sqlite_path(url: str) -> str:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 import anyio
 
 from raf_session.changes import RequestRecord
-from raf_session.entries import Record
+from raf_session.entries import Entry, Record
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage
 from raf_session.session import SessionCore
 
-__all__ = ("Origin", "Origins")
+__all__ = ("Attempt", "Known", "Origin", "Origins")
 
 
 class Origin(NamedTuple):
@@ -54,8 +56,35 @@ class Origin(NamedTuple):
         )
 
 
+class Attempt(NamedTuple):
+    """A save whose end is not known: it was cancelled, or its answer was lost."""
+
+    origin: Origin
+    """What it went on from."""
+    first: int
+    """The first message that it replaced or added."""
+    entries: Sequence[Entry]
+    """What stands from there on, if it was stored."""
+    messages: Sequence[ChatMessage]
+    """All messages of the session, if it was stored."""
+
+    @property
+    def key(self) -> SessionKey:
+        """The key of the session."""
+        return self.origin.key
+
+
+Known: TypeAlias = Origin | Attempt
+
 HELD: Final = 256
 """How many sessions without weak references are remembered."""
+
+
+class _Turn:
+    """A lock of no event loop, which can be referenced weakly."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
 
 
 class Origins:
@@ -66,26 +95,35 @@ class Origins:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[weakref.ref[SessionCore], Origin]] = {}
-        self._held: OrderedDict[int, tuple[SessionCore, Origin]] = OrderedDict()
-        self._locks: WeakValueDictionary[int, anyio.Lock] = WeakValueDictionary()
+        self._kept: dict[int, tuple[weakref.ref[SessionCore], Known]] = {}
+        self._held: OrderedDict[int, tuple[SessionCore, Known]] = OrderedDict()
+        self._turns: WeakValueDictionary[int, _Turn] = WeakValueDictionary()
 
-    def lock(self, session: SessionCore) -> anyio.Lock:
-        """Return the lock of this object: its saves come one after the other."""
-        return self._locks.setdefault(id(session), anyio.Lock())
+    @asynccontextmanager
+    async def turn(self, session: SessionCore) -> AsyncGenerator[None]:
+        """Wait until no other save of this object is under way, on any event loop."""
+        turn = self._turns.setdefault(id(session), _Turn())
+        pause = 0.0
+        while not turn.lock.acquire(blocking=False):
+            await anyio.sleep(pause)
+            pause = min(pause + 0.0005, 0.01)
+        try:
+            yield
+        finally:
+            turn.lock.release()
 
-    def get(self, session: SessionCore, key: SessionKey) -> Origin | None:
-        """Return the origin of this very object under a key, `None`: not known."""
+    def get(self, session: SessionCore, key: SessionKey) -> Known | None:
+        """Return what is known of this very object under a key, `None`: nothing."""
         kept = self._kept.get(id(session))
-        origin = None
+        known: Known | None = None
         if kept is not None and kept[0]() is session:
-            origin = kept[1]
+            known = kept[1]
         elif id(session) in self._held:
-            origin = self._held[id(session)][1]
-        return origin if origin is not None and origin.key == key else None
+            known = self._held[id(session)][1]
+        return known if known is not None and known.key == key else None
 
-    def remember(self, session: SessionCore, origin: Origin) -> None:
-        """Keep the origin for as long as the object lives."""
+    def remember(self, session: SessionCore, origin: Known) -> None:
+        """Keep the origin, or an attempt, for as long as the object lives."""
         name = id(session)
         kept = self._kept
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
@@ -10,16 +10,16 @@ from typing import Any, Final, NamedTuple
 from raf_session.changes import Change, RequestDelta, RequestRecord, StateDelta
 from raf_session.clock import UNIX_EPOCH
 from raf_session.entries import Entry, Record, new_id
-from raf_session.errors import StaleSessionError
+from raf_session.errors import SessionNotFoundError, StaleSessionError
 from raf_session.frozen import EMPTY
 from raf_session.journal import Commit, Journal
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage
 from raf_session.metadata import SessionSnapshot
 from raf_session.options import NewSession
-from raf_session.stores.origins import Origin
+from raf_session.stores.origins import Attempt, Origin
 
-__all__ = ("Saver",)
+__all__ = ("UNKNOWN_FIELDS", "Saver", "settle")
 
 EVERYTHING: Final = (1 << 62) - 1
 """A place behind every other."""
@@ -56,6 +56,9 @@ class Saver:
         self._journal = journal
         self._key = key
         self._snapshot = snapshot
+        self._state = state_of(snapshot)
+        self.attempt: Attempt | None = None
+        """The write that was begun, and not refused."""
         ids = snapshot.entry_ids or (None,) * len(snapshot.messages)
         self._given_ids = [
             entry_id or message.id
@@ -78,10 +81,12 @@ class Saver:
             last_active_at=snapshot.last_active_at or metadata.created_at,
         )
         step = _Step(0, self._entries_from(0), cleared=False)
+        nothing = NOTHING._replace(key=self._key)
+        self._begin(nothing, step)
         commit = await self._journal.create(
             new, step.entries, change=self._change(None, cleared=False)
         )
-        return self._next(NOTHING._replace(key=self._key), step, commit, alone=True)
+        return self._next(nothing, step, commit, alone=True)
 
     async def onto(self, origin: Origin) -> Origin:
         """Store what is new since the origin, and return the origin of the next save.
@@ -95,6 +100,7 @@ class Saver:
         """
         step = self._step(origin)
         change = self._change(origin, cleared=step.cleared)
+        self._begin(origin, step)
         try:
             commit = await self._write(origin, step, change)
         except StaleSessionError:
@@ -107,6 +113,11 @@ class Saver:
             bool(commit.entries) or step.first < len(origin.messages) or change.counts
         )
         return self._next(origin, step, commit, alone=alone)
+
+    def _begin(self, origin: Origin, step: _Step) -> None:
+        self.attempt = Attempt(
+            origin, step.first, step.entries, self._snapshot.messages
+        )
 
     async def _write(self, origin: Origin, step: _Step, change: Change) -> Commit:
         journal, key, incarnation = self._journal, self._key, origin.incarnation
@@ -164,13 +175,13 @@ class Saver:
         if origin is None:
             return Change(
                 providers=_delta(states, {}),
-                session=_delta(snapshot.state, {}),
+                session=_delta(self._state, {}),
                 request=self._request(None),
             )
         updated = snapshot.metadata.updated_at
         return Change(
             providers=_delta(states, origin.provider_states),
-            session=_delta(snapshot.state, origin.state),
+            session=_delta(self._state, origin.state),
             request=self._request(None if cleared else origin.request),
             # Always, or the time of the save would stand for that of the message.
             touch=snapshot.last_active_at or UNIX_EPOCH,
@@ -196,7 +207,7 @@ class Saver:
             [*origin.seqs[: step.first], *(entry.seq for entry in commit.entries)],
             [*origin.ids[: step.first], *(entry.id for entry in commit.entries)],
             snapshot.provider_states.states,
-            snapshot.state,
+            self._state,
             snapshot.last_request() or origin.request,
         )
 
@@ -217,6 +228,52 @@ class Saver:
             given == entry_id and self._snapshot.messages[i] == message
             for i, (entry_id, message, given) in enumerate(pairs)
         )
+
+
+def settle(attempt: Attempt, record: Record) -> Origin:
+    """Return what a session goes on from, whose last save may have been stored.
+
+    Raises:
+        SessionNotFoundError: the stored session is another one.
+        StaleSessionError: it holds neither what it held before nor what was saved.
+    """
+    before, head = attempt.origin, record.head
+    if before.incarnation and before.incarnation != head.incarnation:
+        raise SessionNotFoundError(head.key, "replaced")
+    stored = {entry.id: entry.seq for entry in record.entries if entry.message}
+    first, entries = attempt.first, attempt.entries
+    if entries:
+        done = entries[0].id in stored
+    else:
+        done = first == len(before.ids) or before.ids[first] not in stored
+    ids: Sequence[str] = before.ids
+    if done:
+        ids = [*ids[:first], *(entry.id for entry in entries)]
+    if not stored.keys() >= set(ids):
+        raise StaleSessionError(head.key, before.revision, head.revision)
+    return Origin(
+        head.key,
+        head.incarnation,
+        head.revision if len(ids) == len(stored) else UNSEEN,
+        attempt.messages if done else before.messages,
+        [stored[name] for name in ids],
+        ids,
+        record.provider_states,
+        record.state,
+        record.request,
+    )
+
+
+UNKNOWN_FIELDS: Final = "raf_session:unknown_fields"
+"""The name in the session's state for fields of the JSON that we do not know."""
+
+
+def state_of(snapshot: SessionSnapshot) -> Mapping[str, Any]:
+    """Return the state to be stored: the session's, and the fields we do not know."""
+    unknown = {"session": snapshot.extra, "metadata": snapshot.metadata.extra}
+    if not any(unknown.values()):
+        return snapshot.state
+    return {**snapshot.state, UNKNOWN_FIELDS: unknown}
 
 
 def _delta(now: Mapping[str, Any], then: Mapping[str, Any]) -> StateDelta | None:

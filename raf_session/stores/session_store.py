@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from copy import copy
 from types import TracebackType
 from typing import Any, Self, cast
+from weakref import WeakSet
 
+import anyio
 from typing_extensions import override
 
 from raf_session.agent_session import AgentSession
@@ -20,6 +22,7 @@ from raf_session.errors import (
     StaleSessionError,
     UnknownSessionTypeError,
 )
+from raf_session.frozen import EMPTY
 from raf_session.journal import Journal, Order, Page
 from raf_session.journaled_session import JournaledSession
 from raf_session.keys import SessionKey, check_name
@@ -28,8 +31,8 @@ from raf_session.options import Query
 from raf_session.session import SessionCore
 from raf_session.session_view import ViewSession
 from raf_session.store import ISessionStore
-from raf_session.stores.origins import Origin, Origins
-from raf_session.stores.saving import Saver
+from raf_session.stores.origins import Attempt, Known, Origin, Origins
+from raf_session.stores.saving import UNKNOWN_FIELDS, Saver, settle
 from raf_session.stores.sweeper import Sweeper
 
 __all__ = ("SessionStore",)
@@ -60,6 +63,7 @@ class SessionStore(ISessionStore):
         self._origins = Origins()
         self._sweeper = Sweeper(journal)
         self._stack = AsyncExitStack()
+        self._live: WeakSet[JournaledSession] = WeakSet()
         self._user = ""
 
     def for_user(self, user: str) -> SessionStore:
@@ -89,8 +93,14 @@ class SessionStore(ISessionStore):
         traceback: TracebackType | None,
         /,
     ) -> None:
-        """Stop the sweep, and close what the store opened."""
-        await self._stack.__aexit__(exc_type, exc, traceback)
+        """Store what live sessions left pending, stop the sweep, and close."""
+        try:
+            with anyio.CancelScope(shield=True):
+                for session in list(self._live):
+                    with suppress(SessionNotFoundError):  # deleted, and so is that
+                        await session.flush()
+        finally:
+            await self._stack.__aexit__(exc_type, exc, traceback)
 
     def key(self, session_id: str) -> SessionKey:
         """Return the key under which the journal keeps a session."""
@@ -127,45 +137,73 @@ class SessionStore(ISessionStore):
                 return
         session_type = self._known_type(type(session))
         key = self.key(session.session_id)
-        async with self._origins.lock(session):
+        async with self._origins.turn(session):
             snapshot = await take_snapshot(session)
             if UNIX_EPOCH in {snapshot.metadata.created_at, snapshot.last_active_at}:
                 self._sweeper.sentinel_types.add(session_type)
             saver = Saver(self.journal, key, snapshot)
-            origin = self._origins.get(session, key)
+            known = self._origins.get(session, key)
             try:
-                if origin is None:
-                    origin = await self._first_save(saver, key, session_type)
-                else:
-                    origin = await saver.onto(origin)
+                origin = await self._save(saver, key, known, session_type, overwrite)
             except (StaleSessionError, SessionNotFoundError):
-                if not overwrite:
-                    raise
-                record = await self._load(key)
-                if record is None:
-                    origin = await saver.create(session_type)
-                else:
-                    origin = await saver.onto(Origin.of(record))
+                raise  # refused: what is known is as it was
+            except BaseException:
+                if saver.attempt is not None:
+                    self._origins.remember(session, saver.attempt)
+                raise
             self._origins.remember(session, origin)
+
+    async def _save(
+        self,
+        saver: Saver,
+        key: SessionKey,
+        known: Known | None,
+        session_type: str,
+        overwrite: bool,
+    ) -> Origin:
+        try:
+            if isinstance(known, Attempt):
+                known = await self._settled(key, known)
+            if known is not None:
+                return await saver.onto(known)
+            return await self._first_save(saver, key, session_type)
+        except (StaleSessionError, SessionNotFoundError):
+            if not overwrite:
+                raise
+        while True:
+            record = await self._load(key)
+            if record is not None:
+                return await saver.onto(Origin.of(record))
+            with suppress(SessionExistsError):  # somebody was faster
+                return await saver.create(session_type)
+
+    async def _settled(self, key: SessionKey, attempt: Attempt) -> Origin | None:
+        """Look what became of a save whose end is not known."""
+        record = await self._load(key)
+        if record is not None:
+            return settle(attempt, record)
+        if attempt.origin.incarnation:
+            raise SessionNotFoundError(key)
+        return None
 
     async def _first_save(
         self, saver: Saver, key: SessionKey, session_type: str
     ) -> Origin:
-        record = await self._load(key)
-        if record is None:
-            try:
-                return await saver.create(session_type)
-            except SessionExistsError:  # somebody was faster
-                record = await self.journal.load(key)
-        if not saver.extends(record):
-            raise StaleSessionError(
-                key,
-                None,
-                record.head.revision,
-                "it holds messages that this object was not read from; "
-                "overwrite=True replaces them",
-            )
-        return await saver.onto(Origin.of(record))
+        while True:
+            record = await self._load(key)
+            if record is None:
+                with suppress(SessionExistsError):  # somebody was faster
+                    return await saver.create(session_type)
+            elif saver.extends(record):
+                return await saver.onto(Origin.of(record))
+            else:
+                raise StaleSessionError(
+                    key,
+                    None,
+                    record.head.revision,
+                    "it holds messages that this object was not read from; "
+                    "overwrite=True replaces them",
+                )
 
     def _known_type(self, cls: type[Any]) -> str:
         name = type_name(cls)
@@ -200,16 +238,21 @@ class SessionStore(ISessionStore):
     async def open_session(
         self, session_id: str, *, exclusive: bool = False
     ) -> JournaledSession:
-        """Return the live session, made if missing: what it does is stored at once.
+        """Return the live session, made if missing: messages are stored at once.
+
+        Provider state and request record are stored with the next message, by
+        `flush`, or when the session or the store is left.
 
         Args:
             session_id: the id.
             exclusive: write only on top of what this object has seen; where somebody
                 else wrote in between, a write raises `StaleSessionError`.
         """
-        return await JournaledSession.open(
+        session = await JournaledSession.open(
             self.journal, self.key(session_id), exclusive=exclusive
         )
+        self._live.add(session)
+        return session
 
     async def list_sessions(
         self,
@@ -260,6 +303,8 @@ def snapshot_of(record: Record) -> SessionSnapshot:
     """Return the snapshot of a session that was just read."""
     head = record.head
     spoken = [entry for entry in record.entries if entry.message is not None]
+    state = dict(record.state)
+    unknown = state.pop(UNKNOWN_FIELDS, EMPTY)
     return SessionSnapshot(
         session_id=head.key.session,
         metadata=SessionMetadata(
@@ -267,6 +312,7 @@ def snapshot_of(record: Record) -> SessionSnapshot:
             updated_at=head.updated_at,
             message_count=len(spoken),
             last_request_hash=head.request_hash,
+            extra=unknown.get("metadata", EMPTY),
         ),
         messages=tuple(cast("Any", entry.message) for entry in spoken),
         provider_states=ProviderStateStore(states=record.provider_states),
@@ -276,5 +322,6 @@ def snapshot_of(record: Record) -> SessionSnapshot:
             None if entry.message and entry.message.id == entry.id else entry.id
             for entry in spoken
         ),
-        state=record.state,
+        state=state,
+        extra=unknown.get("session", EMPTY),
     )

@@ -304,3 +304,20 @@ def test_any_sequence_will_do(prefix_impl: ModuleType) -> None:
     assert prefix_impl.prefix_hashes(Window(request)) == (
         prefix_impl.prefix_hashes(request)
     )
+
+
+def test_what_a_subclass_touched_does_not_outlive_restore(
+    prefix_impl: ModuleType,
+) -> None:
+    class Touched(prefix_impl.PrefixTracker):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            one, two = ChatMessage.user("a"), ChatMessage.user("b")
+            self.touch([one, two, ChatMessage.user("c")])
+            self.touch([one, two, ChatMessage.user("d")])
+
+    tracker = Touched.restore(b"", None, prefix_impl.ROOT)
+    assert tracker.digests == b""
+    assert tracker.last is None
+    match = tracker.touch([ChatMessage.user("a")])
+    assert match.previous_messages == 0

@@ -255,3 +255,14 @@ def _assert_as_model(twin: ModuleType, name: str, message: Any, made: Any) -> No
         assert made == outcome(getattr(twin, name), model[1])
     else:
         assert made == model
+
+
+@pytest.mark.parametrize(
+    "number", [2**14279 - 1, -(2**14279), 2**14279, -(2**14279) - 1]
+)
+def test_the_longest_integers(prefix_twins: Twins, number: int) -> None:
+    compiled, pure = prefix_twins
+    message = {"role": "user", "n": number}
+    seen = outcome(compiled.encode_message, message)
+    assert seen == outcome(pure.encode_message, message)
+    assert (seen[0] == "value") == (-(2**14279) <= number < 2**14279)
