@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from raf_session.changes import StateDelta
 from raf_session.entries import Counts, Entry, EntryKind, raw_entry
@@ -17,7 +17,7 @@ from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage, MessageSource, Usage
 from raf_session.raf_json import format_time
 
-__all__ = ("BODY_VERSION", "BodyFormat", "Row")
+__all__ = ("BODY_VERSION", "BodyFormat", "RawRow", "Row")
 
 BODY_VERSION: Final = 1
 """The version of the JSON that `BodyFormat` writes."""
@@ -38,6 +38,10 @@ class Row(NamedTuple):
     """Microseconds since the epoch."""
     body: str
     counts: Counts
+
+
+RawRow: TypeAlias = tuple[int, int, str, str, int, str, Any]
+"""A `Row`, or a tuple of the same fields; reading looks at no counts."""
 
 
 class BodyFormat:
@@ -75,7 +79,7 @@ class BodyFormat:
             _event_to_json(entry)
         )
 
-    def decode(self, key: SessionKey, rows: Sequence[Row]) -> tuple[Entry, ...]:
+    def decode(self, key: SessionKey, rows: Sequence[RawRow]) -> tuple[Entry, ...]:
         """Return the entries of these rows, read in one pass.
 
         Raises:
@@ -84,7 +88,7 @@ class BodyFormat:
         if not rows:
             return ()
         try:
-            bodies = [row.body for row in rows]
+            bodies = [row[5] for row in rows]
             if self._codec is not None:
                 bodies = [self._json(body) for body in bodies]
             events = load_written(f"[{','.join(bodies)}]")
@@ -100,13 +104,13 @@ class BodyFormat:
         return self._codec.decode(base64.b64decode(body.strip('"'))).decode()
 
     def _damage(
-        self, key: SessionKey, rows: Iterable[Row], error: Exception
+        self, key: SessionKey, rows: Iterable[RawRow], error: Exception
     ) -> SessionDamagedError:
         for row in rows:
             try:
-                _entry(row, load_written(self._json(row.body)))
+                _entry(row, load_written(self._json(row[5])))
             except Exception as fault:  # noqa: BLE001  (a codec may raise anything)
-                detail = f"entry {row.id!r} at {row.seq}: {fault}"
+                detail = f"entry {row[2]!r} at {row[0]}: {fault}"
                 return SessionDamagedError(key, self._backend, detail)
         return SessionDamagedError(key, self._backend, str(error))
 
@@ -155,7 +159,7 @@ def _own_to_json(message: ChatMessage) -> dict[str, Any]:
 # JSON to entry -------------------------------------------------------------------
 
 
-def _entry(row: Row, event: dict[str, Any]) -> Entry:
+def _entry(row: RawRow, event: dict[str, Any]) -> Entry:
     seq, left_at, entry_id, kind, stored_us, _, _ = row
     if len(event) == 1 and "message" in event:
         message = ChatMessage.from_stored(event["message"], EMPTY)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from os import urandom
+from time import time_ns
 from typing import Any, NamedTuple, Self, cast
 
 from typing_extensions import override
@@ -160,8 +161,11 @@ class Entry(_EntryFields):
 
 
 def new_id() -> str:
-    """Return a random id for an entry: 128 bits."""
-    return urandom(16).hex()
+    """Return an id for an entry: the time in 64 bits, then 64 random bits.
+
+    Ids that were drawn one after another stand together in an index.
+    """
+    return f"{time_ns():016x}{urandom(8).hex()}"
 
 
 _NO_EVENT = (None,) * 6

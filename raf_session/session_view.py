@@ -101,6 +101,12 @@ class SessionView(NamedTuple):
 def log_of(record: Record, former: MessageLog) -> MessageLog:
     """Return the log of a whole record; unchanged messages stay the same objects."""
     log = MessageLog()
+    if not former.messages:
+        spoken = [entry for entry in record.entries if entry.message is not None]
+        log.ids = [entry.id for entry in spoken]
+        log.messages = [entry.message for entry in spoken if entry.message is not None]
+        log.by_id = dict(zip(log.ids, log.messages, strict=True))
+        return log
     for entry in record.entries:
         if entry.message is not None:
             known = former.by_id.get(entry.id, entry.message)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from raf_session.changes import RequestRecord
 from raf_session.clock import from_micros, to_micros
-from raf_session.encoding import BodyFormat, Row
+from raf_session.encoding import BodyFormat, RawRow
 from raf_session.entries import Record, SessionHead
 from raf_session.errors import SessionDamagedError
 from raf_session.frozen import EMPTY
@@ -50,8 +50,8 @@ class Found(NamedTuple):
     """What was read of a session: texts, not yet values."""
 
     head: SessionHead
-    active: Sequence[Row]
-    archived: Sequence[Row]
+    active: Sequence[RawRow]
+    archived: Sequence[RawRow]
     state: Pairs
     providers: Pairs
     digests: bytes
@@ -150,7 +150,7 @@ class Reads:
 
 def _window(
     cursor: sqlite3.Cursor, key: SessionKey, number: int, window: Window
-) -> list[Row]:
+) -> list[RawRow]:
     low = -1 if window.after_seq is None else clamp(window.after_seq)
     high = _END if window.before_seq is None else clamp(window.before_seq)
     if window.after_time is not None:
@@ -170,9 +170,9 @@ def _window(
 
 def _fetch(
     cursor: sqlite3.Cursor, key: SessionKey, sql: str, values: tuple[Any, ...]
-) -> list[Row]:
+) -> list[RawRow]:
     try:
-        return [*map(Row._make, cursor.execute(sql, values).fetchall())]
+        return cursor.execute(sql, values).fetchall()
     except sqlite3.OperationalError as error:
         if hasattr(error, "sqlite_errorcode"):
             raise
