@@ -96,7 +96,7 @@ class SessionNotFoundError(SessionError, LookupError):
     """
 
     def __init__(self, key: object, reason: str = "missing") -> None:
-        self.key = str(key)
+        self.key: str = str(key)
         self.reason = reason
         super().__init__(f"session {self.key!r} not found ({reason})")
 
@@ -109,7 +109,7 @@ class SessionExistsError(SessionError, ValueError):
     """
 
     def __init__(self, key: object) -> None:
-        self.key = str(key)
+        self.key: str = str(key)
         super().__init__(f"session {self.key!r} already exists")
 
 
@@ -125,7 +125,7 @@ class StaleSessionError(SessionError, RuntimeError):
     def __init__(
         self, key: object, expected: int | None, actual: int | None, hint: str = ""
     ) -> None:
-        self.key = str(key)
+        self.key: str = str(key)
         self.expected = expected
         self.actual = actual
         message = (
@@ -145,7 +145,7 @@ class SessionDamagedError(SessionError, RuntimeError):
     """
 
     def __init__(self, key: object, backend: str, detail: str) -> None:
-        self.key = str(key)
+        self.key: str = str(key)
         self.backend = backend
         self.detail = detail
         super().__init__(f"session {self.key!r} in {backend} is damaged: {detail}")
@@ -205,7 +205,7 @@ class EntryConflictError(SessionError, ValueError):
     """
 
     def __init__(self, key: object, entry_id: str, reason: str) -> None:
-        self.key = str(key)
+        self.key: str = str(key)
         self.entry_id = entry_id
         self.reason = reason
         super().__init__(

@@ -45,12 +45,12 @@ class FrozenDict(dict[str, _V]):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("a FrozenDict cannot be changed; copy it with dict(...)")
 
-    __setitem__ = _refuse
-    __delitem__ = _refuse
-    __ior__ = _refuse
-    clear = _refuse
-    pop = _refuse
-    popitem = _refuse
+    __setitem__: Any = _refuse
+    __delitem__: Any = _refuse
+    __ior__: Any = _refuse
+    clear: Any = _refuse
+    pop: Any = _refuse
+    popitem: Any = _refuse
     setdefault: Any = _refuse
     update: Any = _refuse
 

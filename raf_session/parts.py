@@ -65,7 +65,7 @@ def refuse_taken(extra: Mapping[str, Any], taken: Iterable[str]) -> None:
 class FrozenModel(BaseModel):
     """A pydantic model that stays as it was made, through every public name."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, extra="forbid", use_attribute_docstrings=True
     )
 
@@ -146,8 +146,8 @@ class ContentPart(FrozenModel):
 class TextPart(ContentPart):
     """Text."""
 
-    payload_name = "text"
-    kind = "text"
+    payload_name: ClassVar[str] = "text"
+    kind: ClassVar[str | None] = "text"
     type: StrictText | None = "text"
     text: StrictText
     """The text, any code points, lone surrogates included."""
@@ -156,8 +156,8 @@ class TextPart(ContentPart):
 class ImagePart(ContentPart):
     """An image, by URL or as data."""
 
-    payload_name = "image_url"
-    kind = "image_url"
+    payload_name: ClassVar[str] = "image_url"
+    kind: ClassVar[str | None] = "image_url"
     type: StrictText | None = "image_url"
     image_url: _Payload
     """``{"url": ..., "detail": ...}``; the URL may be a ``data:`` one."""
@@ -166,8 +166,8 @@ class ImagePart(ContentPart):
 class AudioPart(ContentPart):
     """Sound that the user said."""
 
-    payload_name = "input_audio"
-    kind = "input_audio"
+    payload_name: ClassVar[str] = "input_audio"
+    kind: ClassVar[str | None] = "input_audio"
     type: StrictText | None = "input_audio"
     input_audio: _Payload
     """``{"data": base64, "format": "wav"}``."""
@@ -176,8 +176,8 @@ class AudioPart(ContentPart):
 class FilePart(ContentPart):
     """A file, by id or as data."""
 
-    payload_name = "file"
-    kind = "file"
+    payload_name: ClassVar[str] = "file"
+    kind: ClassVar[str | None] = "file"
     type: StrictText | None = "file"
     file: _Payload
     """``{"file_id": ...}`` or ``{"file_data": ..., "filename": ...}``."""
@@ -186,8 +186,8 @@ class FilePart(ContentPart):
 class RefusalPart(ContentPart):
     """What the model said when it refused."""
 
-    payload_name = "refusal"
-    kind = "refusal"
+    payload_name: ClassVar[str] = "refusal"
+    kind: ClassVar[str | None] = "refusal"
     type: StrictText | None = "refusal"
     refusal: StrictText
     """The text of the refusal."""
@@ -196,8 +196,8 @@ class RefusalPart(ContentPart):
 class ReasoningPart(ContentPart):
     """What the model thought before it answered."""
 
-    payload_name = "text"
-    kind = "reasoning"
+    payload_name: ClassVar[str] = "text"
+    kind: ClassVar[str | None] = "reasoning"
     type: StrictText | None = "reasoning"
     text: StrictText
     """The text of the reasoning; a signature stands in `extra`."""

@@ -39,7 +39,7 @@ from raf_session.cli.transcript import find_session, print_session, session_json
 
 __all__ = ("app",)
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="raf-session",
     help="Sessions of agents: replay, list and show them.",
     add_completion=False,

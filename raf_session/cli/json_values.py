@@ -39,9 +39,9 @@ class JsonValues:
 
     def __init__(self, name: str, stream: BinaryIO) -> None:
         self.name = name
-        self.listed = False
+        self.listed: bool = False
         """Whether the values are the elements of one list; known with the first."""
-        self.consumed = 0
+        self.consumed: int = 0
         """How many bytes were read so far."""
         self._stream = stream
         self._number = 0

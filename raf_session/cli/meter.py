@@ -33,11 +33,11 @@ class Meter:
     """Measures the requests of one conversation, in order."""
 
     def __init__(self) -> None:
-        self.requests = 0
-        self.bytes = 0
+        self.requests: int = 0
+        self.bytes: int = 0
         """Of all requests, as encoded for the prefix hash."""
-        self.shared_bytes = 0
-        self.compared_bytes = 0
+        self.shared_bytes: int = 0
+        self.compared_bytes: int = 0
         """Of all requests but the first, which has none before it."""
         self.first_break: Break | None = None
         self._tracker = PrefixTracker()

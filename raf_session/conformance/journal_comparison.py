@@ -56,10 +56,10 @@ class ComparedMachine(RuleBasedStateMachine):
     def __init__(self, harness: JournalHarness, portal: BlockingPortal) -> None:
         super().__init__()
         self.portal = portal
-        self.stack = ExitStack()
-        self.clock = TickingClock()
-        self.model = JournalModel(self.clock)
-        self.drawn = 0
+        self.stack: ExitStack = ExitStack()
+        self.clock: TickingClock = TickingClock()
+        self.model: JournalModel = JournalModel(self.clock)
+        self.drawn: int = 0
         self.former: dict[SessionKey, str] = {}
         enter = self.stack.enter_context
         wrap = portal.wrap_async_context_manager

@@ -36,7 +36,7 @@ class ForeignSession:
     """The four members of `SessionCore`, inheriting nothing."""
 
     def __init__(self, session_id: str | None = None) -> None:
-        self.session_id = session_id or str(uuid4())
+        self.session_id: str = session_id or str(uuid4())
         self.said: list[ChatMessage] = []
 
     async def add_message(self, message: ChatMessage, /) -> None:
