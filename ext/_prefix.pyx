@@ -18,10 +18,13 @@ from raf_session.frozen import MAX_DEPTH as _MAX_DEPTH, MAX_INT_BYTES as _MAX_IN
 from raf_session.calls import ToolCall
 from raf_session.messages import ChatMessage
 from raf_session.parts import PART_TYPES, ContentPart, FrozenModel
+from raf_session.prefix_evidence import Evidence, Header
+from raf_session.prefix_explanation import explain
 from raf_session.prefix_match import (
     FORMAT_VERSION,
     ROOT,
     ZERO_SUBSTITUTE,
+    Cause,
     PrefixMatch,
     as_hash,
     as_sequence,
@@ -33,6 +36,7 @@ __all__ = (
     "ROOT",
     "ZERO_SUBSTITUTE",
     "PrefixTracker",
+    "encode_header",
     "encode_message",
     "header_digest",
     "message_digest",
@@ -227,6 +231,7 @@ cdef object _tool_call = ToolCall
 cdef object _content_part = ContentPart
 cdef object _frozen_dict = FrozenDict
 cdef object _prefix_match = PrefixMatch
+cdef object _no_cause = Cause.NONE
 cdef PyTypeObject *CHAT_MESSAGE = <PyTypeObject *>_chat_message
 cdef PyTypeObject *TOOL_CALL = <PyTypeObject *>_tool_call
 cdef PyTypeObject *CONTENT_PART = <PyTypeObject *>_content_part

@@ -197,35 +197,42 @@ cdef int put_header(Writer *w, PyObject *value) noexcept:
     return put_value(w, value, 1)
 
 
-cdef uint64_t any_digest(object value, bint header) except? 0:
+cdef int encode_any(Writer *w, object value, bint header) except -1:
+    """Encode any JSON value, or a header."""
+    cdef Mark here = mark(w)
+    cdef object frozen
+    cdef int result = put_byte(w, VERSION)
+    if result == OK:
+        result = FAULT if FREE_THREADED else put_any(w, <PyObject *>value, header)
+    if result == FAULT:
+        rewind(w, here)
+        frozen = freeze(value)
+        result = put_byte(w, VERSION)
+        if result == OK:
+            result = put_any(w, <PyObject *>frozen, header)
+        if result == OK:
+            finish(w)  # while `frozen` holds its strings
+    if result == FAULT:
+        raise TypeError(f"{type(value).__name__} has no encoding")
+    if result == NO_MEMORY:
+        raise MemoryError
+    finish(w)
+    return 0
+
+
+cdef bytes any_encoding(object value, bint header, Measure *out):
+    """Return the encoding of any JSON value, or of a header, and measure it."""
     cdef uint8_t stack[STACK]
     cdef Writer w
-    cdef object frozen
-    cdef Measure out
     cdef Mark here
-    cdef int result = FAULT
     open_writer(&w, stack, STACK)
     here = mark(&w)
     try:
-        put_byte(&w, VERSION)
-        if not FREE_THREADED:
-            result = put_any(&w, <PyObject *>value, header)
-        if result == FAULT:
-            rewind(&w, here)
-            put_byte(&w, VERSION)
-            frozen = freeze(value)
-            result = put_any(&w, <PyObject *>frozen, header)
-            if result == OK:
-                finish(&w)  # while `frozen` holds its strings
-        if result == FAULT:
-            raise TypeError(f"{type(value).__name__} has no encoding")
-        if result == NO_MEMORY:
-            raise MemoryError
-        finish(&w)
-        read_off(&w, here, &out)
+        encode_any(&w, value, header)
+        read_off(&w, here, out)
+        return w.data[: w.size]
     finally:
         close_writer(&w)
-    return out.digest
 
 
 cdef inline int put_any(Writer *w, PyObject *value, bint header) noexcept:
@@ -238,16 +245,30 @@ def value_digest(value):
     Raises:
         InvalidValueError: it is no JSON value, with the path to what is wrong.
     """
-    return any_digest(value, False)
+    cdef Measure out
+    any_encoding(value, False, &out)
+    return out.digest
 
 
-def header_digest(header):
-    """Return the digest of a request's header: `value_digest` without cache marks.
+def encode_header(header):
+    """Return the encoding of a request's header, version 1, without cache marks.
 
     Raises:
         InvalidValueError: it is no JSON value, with the path to what is wrong.
     """
-    return any_digest(header, True)
+    cdef Measure out
+    return any_encoding(header, True, &out)
+
+
+def header_digest(header):
+    """Return the XXH64 of a header's encoding.
+
+    Raises:
+        InvalidValueError: it is no JSON value, with the path to what is wrong.
+    """
+    cdef Measure out
+    any_encoding(header, True, &out)
+    return out.digest
 
 
 def _xxh64(const uint8_t[:] data, uint64_t seed=0):

@@ -94,12 +94,19 @@ cdef int list_kept(list kept, const Request *r, Py_ssize_t count) except -1:
 
 
 cdef bytes digests_of(const Request *r, Py_ssize_t count):
-    cdef bytearray packed = bytearray(8 * count)
-    cdef uint8_t *data = packed
+    """Pack the digests; the garbage collector has no occasion to run here."""
+    cdef PyObject *packed = PyBytes_FromStringAndSize(NULL, 8 * count)
+    cdef uint8_t *data
     cdef Py_ssize_t i
+    cdef object result
+    if packed is NULL:
+        raise MemoryError
+    data = <uint8_t *>PyBytes_AS_STRING(packed)
     for i in range(count):
         write64(data + 8 * i, r.digests[i])
-    return bytes(packed)
+    result = <object>packed
+    Py_DECREF(packed)
+    return result
 
 
 cdef Py_ssize_t same_objects(const Request *r, PyObject *sequence) noexcept:
@@ -138,6 +145,8 @@ cdef class PrefixTracker:
     cdef object match
     cdef bint has_header
     cdef uint64_t header
+    cdef object header_data  # its encoding; None where only the digest is known
+    cdef uint64_t touches
 
     def __cinit__(self, *args, **kwargs):
         if (args or kwargs) and type(self).__init__ is object.__init__:
@@ -149,6 +158,8 @@ cdef class PrefixTracker:
         self.spare_room = 0
         self.has_header = False
         self.header = 0
+        self.header_data = None
+        self.touches = 0
 
     def __dealloc__(self):
         free_request(self.now)
@@ -205,6 +216,7 @@ cdef class PrefixTracker:
         tracker.match = None
         tracker.has_header = header_digest is not None
         tracker.header = header
+        tracker.header_data = None
         free_request(now)
         free_request(past)
         return tracker
@@ -228,11 +240,16 @@ cdef class PrefixTracker:
         cdef Py_ssize_t held = 0
         cdef Py_ssize_t base, count, i
         cdef Writer scratch, kept
-        cdef bint has_header = header is not None
-        cdef uint64_t header_hash = any_digest(header, True) if has_header else 0
-        cdef object match = new_match(<PyObject *>_prefix_match, 9)
+        cdef Measure head
+        cdef object header_data = None
+        cdef object former_header
+        cdef bint had_header
+        cdef object match = new_match(<PyObject *>_prefix_match, 13)
         cdef object sequence = messages
         cdef Request *gone = NULL
+        head.digest = head.size = 0
+        if header is not None:
+            header_data = any_encoding(header, True, &head)
         if type(messages) is not list and type(messages) is not tuple:
             sequence = as_sequence(messages)
         if FREE_THREADED:
@@ -271,10 +288,11 @@ cdef class PrefixTracker:
                 scratch.size = kept.size = 0
                 scratch.saved = kept.saved = 0
                 scratch.later_count = kept.later_count = 0
-            gone = self._settle(
-                items, count, base, &kept, has_header, header_hash, match
-            )
+            had_header, former_header = self.has_header, self.header_data
+            gone = self._settle(items, count, base, &kept, header_data, &head, match)
             self.match = match
+            if PyTuple_GET_ITEM(<PyObject *>match, 4) is Py_False:
+                match = self._explained(match, had_header, former_header)
         finally:
             if self.spare is NULL:
                 self.spare = kept.data
@@ -329,7 +347,7 @@ cdef class PrefixTracker:
 
     cdef Request *_settle(
         self, Item *items, Py_ssize_t count, Py_ssize_t base, Writer *kept,
-        bint has_header, uint64_t header, object match,
+        object header_data, const Measure *head, object match,
     ) except? NULL:
         """Compare, fill in the match and record; nothing here runs Python code.
 
@@ -347,6 +365,7 @@ cdef class PrefixTracker:
         cdef uint64_t end = 0
         cdef uint64_t shared_bytes
         cdef bint appends, header_changed
+        cdef bint has_header = header_data is not None
         cdef Item *item
         cdef PyObject *into = <PyObject *>match
         while same < old_count and same < total and (
@@ -370,7 +389,7 @@ cdef class PrefixTracker:
                 item.link = link
         appends = same == old_count
         header_changed = now is not NULL and (
-            has_header != self.has_header or header != self.header
+            has_header != self.has_header or head.digest != self.header
         )
         shared = 0 if header_changed else same
         if header_changed:
@@ -383,8 +402,11 @@ cdef class PrefixTracker:
             or set_item(into, 4, PyBool_FromLong(appends and not header_changed)) < 0
             or set_item(into, 7, PyBool_FromLong(header_changed)) < 0
             or set_item(into, 8, PyLong_FromUnsignedLongLong(link)) < 0
+            or set_item(into, 9, PyLong_FromUnsignedLongLong(head.size)) < 0
         ):
             raise MemoryError
+        Py_INCREF(<PyObject *>_no_cause)
+        set_item(into, 10, <PyObject *>_no_cause)
         if not appends and not header_changed:
             if set_item(into, 5, PyLong_FromSsize_t(same)) < 0:
                 raise MemoryError
@@ -431,8 +453,45 @@ cdef class PrefixTracker:
         self.past = past
         self.past_base = base
         self.has_header = has_header
-        self.header = header
+        self.header = head.digest
+        self.header_data = header_data
+        self.touches += 1
         return gone
+
+    cdef object _explained(self, object match, bint had_header, object former_header):
+        """Return the match just made with its first difference and its cause.
+
+        Should anything run in between that touches this tracker, the digests are what
+        is left to explain it by.
+        """
+        cdef uint64_t touches = self.touches
+        cdef bint has_header = self.has_header
+        cdef object header = self.header_data
+        cdef Py_ssize_t old_count = match.previous_messages
+        cdef Py_ssize_t front = old_count if self.past is NULL else self.past_base
+        cdef object old_digests = digests_of(self.now, front)
+        cdef object new_digests = digests_of(self.now, self.now.count)
+        cdef list before
+        cdef list after
+        if self.past is not NULL:
+            old_digests += digests_of(self.past, self.past.count)
+        before, after = [], []
+        if touches == self.touches:
+            list_kept(before, self.now, front)
+            if self.past is not NULL:
+                list_kept(before, self.past, self.past.count)
+            list_kept(after, self.now, self.now.count)
+        else:
+            before = [None] * (len(old_digests) // 8)
+            after = [None] * (len(new_digests) // 8)
+        match = explain(
+            match,
+            Evidence.packed(old_digests, before, Header(had_header, former_header)),
+            Evidence.packed(new_digests, after, Header(has_header, header)),
+        )
+        if touches == self.touches:
+            self.match = match
+        return match
 
     @property
     def last(self):

@@ -17,6 +17,7 @@ from raf_session.changes import (
     StateDelta,
 )
 from raf_session.clock import UNIX_EPOCH, Clock, utc_now
+from raf_session.diagnosis import Diagnosis, read_diagnosis
 from raf_session.entries import Counts, Entry, EntryKind, Record, SessionHead
 from raf_session.errors import (
     EntryConflictError,
@@ -55,7 +56,12 @@ from raf_session.parts import (
     TextPart,
 )
 from raf_session.prefix import PrefixMatch, PrefixTracker
+from raf_session.prefix_comparison import compare_requests
+from raf_session.prefix_history import HistoryEntry, PrefixHistory
+from raf_session.prefix_match import CacheHints, Cause, Difference
+from raf_session.provider_rules import RULES, ProviderRules
 from raf_session.provider_state import ProviderState
+from raf_session.request_shapes import PromptRequest, RequestShape, read_request
 from raf_session.session import ISession, SessionCore
 from raf_session.store import ISessionStore
 from raf_session.stores import (
@@ -68,13 +74,18 @@ from raf_session.stores import (
     open_journal,
     open_store,
 )
+from raf_session.usage_reports import read_usage
+from raf_session.verdicts import Outcome, Reason, Verdict, verdict
 from raf_session.wrapper import SessionWrapper, StoreWrapper
 
 __all__ = (
+    "RULES",
     "UNIX_EPOCH",
     "AgentSession",
     "AudioPart",
     "BaseSession",
+    "CacheHints",
+    "Cause",
     "Change",
     "ChatMessage",
     "Clock",
@@ -82,6 +93,8 @@ __all__ = (
     "Commit",
     "ContentPart",
     "Counts",
+    "Diagnosis",
+    "Difference",
     "Entry",
     "EntryConflictError",
     "EntryKind",
@@ -90,6 +103,7 @@ __all__ = (
     "FixedIsolationKeyProvider",
     "FrozenDict",
     "FrozenJson",
+    "HistoryEntry",
     "ISession",
     "ISessionStore",
     "ImagePart",
@@ -108,17 +122,23 @@ __all__ = (
     "MessageRole",
     "MessageSource",
     "NewSession",
+    "Outcome",
     "Page",
+    "PrefixHistory",
     "PrefixMatch",
     "PrefixTracker",
+    "PromptRequest",
+    "ProviderRules",
     "ProviderState",
     "ProviderStateStore",
     "Query",
+    "Reason",
     "ReasoningPart",
     "Record",
     "RefusalPart",
     "RequestDelta",
     "RequestRecord",
+    "RequestShape",
     "SchemaVersionError",
     "ScopeKey",
     "ScopedState",
@@ -148,15 +168,21 @@ __all__ = (
     "ToolCall",
     "UnknownSessionTypeError",
     "Usage",
+    "Verdict",
     "Window",
     "__version__",
     "agent_key",
+    "compare_requests",
     "freeze",
     "lifecycle",
     "open_journal",
     "open_store",
+    "read_diagnosis",
+    "read_request",
+    "read_usage",
     "session_path",
     "take_snapshot",
     "thaw",
     "utc_now",
+    "verdict",
 )

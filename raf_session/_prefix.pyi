@@ -11,6 +11,7 @@ __all__ = (
     "ROOT",
     "ZERO_SUBSTITUTE",
     "PrefixTracker",
+    "encode_header",
     "encode_message",
     "header_digest",
     "message_digest",
@@ -23,6 +24,7 @@ FORMAT_VERSION: Final[int]
 ROOT: Final[int]
 ZERO_SUBSTITUTE: Final[int]
 
+def encode_header(header: object) -> bytes: ...
 def encode_message(message: ChatMessage | Mapping[str, Any]) -> bytes: ...
 def header_digest(header: object) -> int: ...
 def message_digest(message: ChatMessage | Mapping[str, Any]) -> int: ...

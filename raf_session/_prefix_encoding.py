@@ -11,9 +11,17 @@ from xxhash import xxh64_intdigest
 
 from raf_session.messages import ChatMessage
 from raf_session.parts import PART_TYPES
+from raf_session.prefix_decoding import LargeText
 from raf_session.prefix_match import EXCLUDED, FORMAT_VERSION
 
-__all__ = ("NotJsonError", "Writer", "encode")
+__all__ = (
+    "NotJsonError",
+    "Writer",
+    "encode",
+    "encode_value",
+    "rendered_header",
+    "rendered_message",
+)
 
 _LARGE: Final = 4096
 _VERSION: Final = bytes((FORMAT_VERSION,))
@@ -22,6 +30,7 @@ _MESSAGE: Final = (
 )  # fmt: skip
 _CALL: Final = ("id", "type", "function")
 _FUNCTION: Final = ("name", "arguments")
+_TYPE: Final = ("type",)
 _HEADER_LISTS: Final = frozenset(("tools", "system"))
 
 
@@ -47,28 +56,13 @@ class Writer:
         """Return the XXH64 of what is written."""
         return xxh64_intdigest(bytes(self.data))
 
-    def message(self, wire: Mapping[str, object]) -> None:
-        """Write a message's wire fields."""
-        self._map(wire, _MESSAGE, EXCLUDED)
-
-    def header(self, value: object) -> None:
-        """Write a request's header, without cache marks."""
-        if isinstance(value, dict):
-            fields = cast("Mapping[str, object]", value)
-            value = {
-                name: _unmarked(item) if name in _HEADER_LISTS else item
-                for name, item in fields.items()
-                if name not in EXCLUDED
-            }
-        self.value(value)
-
     def value(self, value: object) -> None:
         """Write any JSON value.
 
         Raises:
             NotJsonError: it is none.
         """
-        if isinstance(value, str):
+        if isinstance(value, str | LargeText):
             self._text(value)
         elif value is None:
             self.data += b"n"
@@ -81,7 +75,7 @@ class Writer:
         elif isinstance(value, float) and math.isfinite(value):
             self.data += b"d" + struct.pack("<d", value)
         elif isinstance(value, dict):
-            self._map(cast("Mapping[str, object]", value))
+            self._map(cast("Mapping[str | LargeText, object]", value))
         elif isinstance(value, list | tuple):
             items = cast("Sequence[object]", value)
             self._tag(b"l", len(items))
@@ -97,52 +91,88 @@ class Writer:
             count >>= 7
         self.data.append(count)
 
-    def _text(self, value: str) -> None:
+    def _text(self, value: str | LargeText) -> None:
+        if isinstance(value, LargeText):
+            self._large(*value)
+            return
         raw = str.encode(value, "utf-8", "surrogatepass")
         if len(raw) < _LARGE:
             self._tag(b"s", len(raw))
             self.data += raw
         else:
-            self._tag(b"S", len(raw))
-            self.data += xxh64_intdigest(raw).to_bytes(8, "little")
-            self.saved += len(raw) - 8
+            self._large(len(raw), xxh64_intdigest(raw))
 
-    def _map(
-        self,
-        value: Mapping[str, object],
-        declared: Sequence[str] = (),
-        excluded: frozenset[str] = frozenset(),
-    ) -> None:
-        """Write a map with the declared fields in front and without the excluded."""
-        names = [name for name in declared if name in value]
-        names += [n for n in value if n not in declared and n not in excluded]
-        self._tag(b"m", len(names))
-        for name in names:
+    def _large(self, size: int, digest: int) -> None:
+        self._tag(b"S", size)
+        self.data += digest.to_bytes(8, "little")
+        self.saved += size - 8
+
+    def _map(self, value: Mapping[str | LargeText, object]) -> None:
+        self._tag(b"m", len(value))
+        for name, item in value.items():
             self._text(name)
-            self._field(declared, name, value[name])
+            self.value(item)
 
-    def _field(self, declared: Sequence[str], name: str, value: object) -> None:
-        """Write the value of a field, which may hold objects with declared fields."""
-        if declared is _MESSAGE and name == "content" and _all_objects(value):
-            self._parts(cast("Sequence[Mapping[str, object]]", value))
-        elif declared is _MESSAGE and name == "tool_calls" and _all_objects(value):
-            calls = cast("Sequence[Mapping[str, object]]", value)
-            self._tag(b"l", len(calls))
-            for call in calls:
-                self._map(call, _CALL)
-        elif declared is _CALL and name == "function" and isinstance(value, dict):
-            self._map(cast("Mapping[str, object]", value), _FUNCTION)
-        else:
-            self.value(value)
 
-    def _parts(self, parts: Sequence[Mapping[str, object]]) -> None:
-        kept = [part for part in parts if not _only_marks(part)]
-        self._tag(b"l", len(kept))
-        for part in kept:
-            kind = part.get("type")
-            known = PART_TYPES.get(kind) if isinstance(kind, str) else None
-            names = ("type", known.payload_name) if known else ("type",)
-            self._map(part, names, EXCLUDED)
+# What of a message and a header is hashed ---------------------------------------------
+
+
+def rendered_message(wire: Mapping[str, object]) -> dict[str, object]:
+    """Return a message's wire fields in their order and without cache marks."""
+    message = _ordered(wire, _MESSAGE, EXCLUDED)
+    content = message.get("content")
+    if _all_objects(content):
+        message["content"] = [
+            _rendered_part(part)
+            for part in cast("Sequence[Mapping[str, object]]", content)
+            if not _only_marks(part)
+        ]
+    calls = message.get("tool_calls")
+    if _all_objects(calls):
+        message["tool_calls"] = [
+            _rendered_call(call)
+            for call in cast("Sequence[Mapping[str, object]]", calls)
+        ]
+    return message
+
+
+def rendered_header(value: object) -> object:
+    """Return a header without cache marks."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _unmarked(item) if name in _HEADER_LISTS else item
+        for name, item in cast("Mapping[str, object]", value).items()
+        if name not in EXCLUDED
+    }
+
+
+def _rendered_part(part: Mapping[str, object]) -> dict[str, object]:
+    kind = part.get("type")
+    known = PART_TYPES.get(kind) if isinstance(kind, str) else None
+    return _ordered(part, ("type", known.payload_name) if known else _TYPE, EXCLUDED)
+
+
+def _rendered_call(call: Mapping[str, object]) -> dict[str, object]:
+    rendered = _ordered(call, _CALL)
+    function = rendered.get("function")
+    if isinstance(function, dict):
+        fields = cast("Mapping[str, object]", function)
+        rendered["function"] = _ordered(fields, _FUNCTION)
+    return rendered
+
+
+def _ordered(
+    value: Mapping[str, object],
+    declared: Sequence[str],
+    excluded: frozenset[str] = frozenset(),
+) -> dict[str, object]:
+    """Return the fields with the declared ones in front, without the excluded."""
+    ordered = {name: value[name] for name in declared if name in value}
+    for name, item in value.items():
+        if name not in excluded:
+            ordered.setdefault(name, item)
+    return ordered
 
 
 def _all_objects(value: object) -> bool:
@@ -179,8 +209,15 @@ def encode(message: ChatMessage | Mapping[str, Any]) -> Writer:
         wire = ChatMessage.from_openai(message).wire()
     writer = Writer()
     try:
-        writer.message(wire)
+        writer.value(rendered_message(wire))
     except NotJsonError:  # a message whose inside was tampered with
         writer = Writer()
-        writer.message(ChatMessage.from_openai(wire).wire())
+        writer.value(rendered_message(ChatMessage.from_openai(wire).wire()))
+    return writer
+
+
+def encode_value(value: object) -> Writer:
+    """Return the encoding of a frozen JSON value, or of one that was decoded."""
+    writer = Writer()
+    writer.value(value)
     return writer

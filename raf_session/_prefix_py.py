@@ -68,9 +68,11 @@ from typing import Any, NamedTuple, Self, cast
 from typing_extensions import override
 from xxhash import xxh64_intdigest
 
-from raf_session._prefix_encoding import Writer, encode
+from raf_session._prefix_encoding import Writer, encode, encode_value, rendered_header
 from raf_session.frozen import freeze
 from raf_session.messages import ChatMessage
+from raf_session.prefix_evidence import Evidence, Header
+from raf_session.prefix_explanation import explain
 from raf_session.prefix_match import (
     FORMAT_VERSION,
     ROOT,
@@ -86,6 +88,7 @@ __all__ = (
     "ROOT",
     "ZERO_SUBSTITUTE",
     "PrefixTracker",
+    "encode_header",
     "encode_message",
     "header_digest",
     "message_digest",
@@ -176,20 +179,29 @@ def value_digest(value: object) -> int:
     Raises:
         InvalidValueError: it is no JSON value, with the path to what is wrong.
     """
-    writer = Writer()
-    writer.value(freeze(value))
-    return writer.digest()
+    return encode_value(freeze(value)).digest()
 
 
-def header_digest(header: object) -> int:
-    """Return the digest of a request's header: `value_digest` without cache marks.
+def encode_header(header: object) -> bytes:
+    """Return the encoding of a request's header, version 1, without cache marks.
 
     Raises:
         InvalidValueError: it is no JSON value, with the path to what is wrong.
     """
-    writer = Writer()
-    writer.header(freeze(header))
-    return writer.digest()
+    return bytes(_header(header).data)
+
+
+def header_digest(header: object) -> int:
+    """Return the XXH64 of a header's encoding.
+
+    Raises:
+        InvalidValueError: it is no JSON value, with the path to what is wrong.
+    """
+    return _header(header).digest()
+
+
+def _header(header: object) -> Writer:
+    return encode_value(rendered_header(freeze(header)))
 
 
 # The chain ---------------------------------------------------------------------
@@ -216,16 +228,23 @@ def prefix_hashes(
 
 
 class _Request(NamedTuple):
-    """What is known of a request; each end is the bytes up to and with a message."""
+    """What is known of a request."""
 
     digests: tuple[int, ...] = ()
     links: tuple[int, ...] = ()
     kept: tuple[ChatMessage | bytes | None, ...] = ()
     hash: int = ROOT
     header: int | None = None
+    header_data: bytes | None = None
+    """The encoding of the header; `None` without one, and where only `header` is known.
+    """
 
     def packed(self) -> bytes:
         return struct.pack(f"<{len(self.digests)}Q", *self.digests)
+
+    def evidence(self) -> Evidence:
+        header = Header(there=self.header is not None, source=self.header_data)
+        return Evidence(self.digests, self.kept, header)
 
 
 class PrefixTracker:
@@ -289,7 +308,8 @@ class PrefixTracker:
             InvalidValueError: one is no message, or the header is no JSON value; the
                 tracker is as it was.
         """
-        new_header = None if header is None else header_digest(header)
+        head = None if header is None else _header(header)
+        new_header = None if head is None else head.digest()
         measures = _measure_all(messages)
         digests = tuple([measure.digest for measure in measures])
         before = self._request or _Request()
@@ -300,7 +320,8 @@ class PrefixTracker:
             link = _link(link, digest)
             links.append(link)
         kept = tuple([measure.kept for measure in measures])
-        request = _Request(digests, tuple(links), kept, link, new_header)
+        data = None if head is None else bytes(head.data)
+        request = _Request(digests, tuple(links), kept, link, new_header, data)
         header_changed = self._request is not None and new_header != before.header
         shared = 0 if header_changed else same
         appends = same == len(before.digests)
@@ -314,9 +335,12 @@ class PrefixTracker:
             previous_messages=None if self._request is None else len(before.digests),
             header_changed=header_changed,
             hash=link,
+            header_bytes=0 if head is None else head.size,
         )
         self._former = None if appends else before
         self._request = request
+        if not match.append_only:
+            match = explain(match, before.evidence(), request.evidence())
         self._last = match
         return match
 

@@ -19,6 +19,7 @@ __all__ = (
     "ZERO_SUBSTITUTE",
     "PrefixMatch",
     "PrefixTracker",
+    "encode_header",
     "encode_message",
     "header_digest",
     "message_digest",
@@ -32,6 +33,7 @@ _PURE = os.environ.get("RAF_SESSION_PURE") == "1"
 if TYPE_CHECKING or _PURE:
     from raf_session._prefix_py import (
         PrefixTracker,
+        encode_header,
         encode_message,
         header_digest,
         message_digest,
@@ -43,6 +45,7 @@ else:
     try:
         from raf_session._prefix import (
             PrefixTracker,
+            encode_header,
             encode_message,
             header_digest,
             message_digest,
@@ -53,6 +56,7 @@ else:
     except ModuleNotFoundError:  # a pure build; a broken one still raises
         from raf_session._prefix_py import (
             PrefixTracker,
+            encode_header,
             encode_message,
             header_digest,
             message_digest,

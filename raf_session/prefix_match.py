@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeVar, cast
+
+from typing_extensions import override
 
 __all__ = (
     "EXCLUDED",
     "FORMAT_VERSION",
     "ROOT",
     "ZERO_SUBSTITUTE",
+    "CacheHints",
+    "Cause",
+    "Difference",
     "PrefixMatch",
     "as_hash",
     "as_sequence",
@@ -32,6 +39,119 @@ EXCLUDED: Final = frozenset(("cache_control", "cachePoint", "prompt_cache_breakp
 """Marks for the provider's cache: moving one does not change what the model reads."""
 
 _T = TypeVar("_T")
+
+
+class Cause(StrEnum):
+    """Why a request does not go on from the one before; `prefix_cause` has the rules.
+
+    A request may differ in several places: the cause is that of the first of them, in
+    the order in which the provider reads.
+    """
+
+    NONE = "none"
+    MODEL = "model"
+    PARAMETERS = "parameters"
+    TOOLS_ADDED = "tools_added"
+    TOOLS_REMOVED = "tools_removed"
+    TOOLS_ORDER = "tools_order"
+    TOOLS_CHANGED = "tools_changed"
+    SYSTEM_CHANGED = "system_changed"
+    MESSAGE_EDITED = "message_edited"
+    MESSAGE_REMOVED = "message_removed"
+    MESSAGE_REORDERED = "message_reordered"
+    KEY_ORDER = "key_order"
+    WHITESPACE = "whitespace"
+    UNICODE = "unicode"
+    NUMBER_FORM = "number_form"
+    CALL_ID = "call_id"
+    IMAGE_CHANGED = "image_changed"
+    REASONING_DROPPED = "reasoning_dropped"
+    TRUNCATED_HEAD = "truncated_head"
+    COMPACTED = "compacted"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a request leaves the one before; `str()` is its path."""
+
+    section: str
+    """``model``, ``tools``, ``parameters``, ``system`` or ``messages``.
+
+    ``header`` where one of these differs and only its digest is known.
+    """
+
+    index: int | None
+    """Of the message or the tool; `None` in the other sections."""
+
+    path: str
+    """To the leaf, from the request: ``messages[3].tool_calls[0].id``."""
+
+    before: str | None = None
+    """What stood there, as JSON, shortened; `None`: nothing, or it is not known."""
+
+    after: str | None = None
+    """What stands there now, likewise."""
+
+    wire: tuple[int, int] | None = None
+    """The digests of the message or the header field, before and now.
+
+    They decide that there is a difference.  `None` where one side is not there, or not
+    known.
+    """
+
+    canonical: tuple[int, int] | None = None
+    """The digests of the same two without key order, white space and written form.
+
+    They explain: equal ones mean that nothing but the form differs.
+    """
+
+    only_form: bool = False
+    """Whether the requests agree but for forms that some providers render alike.
+
+    A text as a string or as the only text part, and null or nothing: whether the cache
+    sees that depends on the provider.  Looked at over the whole former request.
+    """
+
+    @override
+    def __str__(self) -> str:
+        return self.path
+
+
+class CacheHints(NamedTuple):
+    """What two request bodies tell of caching beside the prompt itself.
+
+    Positions count the blocks of the messages: a text is one, and each part is one, but
+    consecutive calls count as one, and so do consecutive results.  Position 0 is the
+    end of what stands in front of the messages.
+    """
+
+    model: str | None
+    """The model of this request."""
+
+    shared: int
+    """The positions that both requests begin with."""
+
+    total: int
+    """The positions of this request."""
+
+    written: tuple[int, ...] | None
+    """Where the former request's cache marks end prefixes within it.
+
+    `None` where its shape knows no marks: the provider chooses.
+    """
+
+    read: tuple[int, ...] | None
+    """The same of this request's marks."""
+
+    keys: tuple[str | None, str | None]
+    """What partitions the cache, before and now.
+
+    ``prompt_cache_key``, ``cache_salt`` or DeepSeek's ``user_id``.
+    """
+
+    ttl_seconds: int | None
+    """How long the former request asked for its prefix to be kept; `None`: not said."""
 
 
 class PrefixMatch(NamedTuple):
@@ -74,6 +194,18 @@ class PrefixMatch(NamedTuple):
 
     hash: int
     """The last link of the chain; `ROOT` for no messages."""
+
+    header_bytes: int = 0
+    """The bytes of this request's header, likewise; 0 where it has none."""
+
+    cause: Cause = Cause.NONE
+    """Why it does not append; `NONE` where it does, and for a session's first."""
+
+    first_difference: Difference | None = None
+    """Where it leaves the previous one; `None` where it appends."""
+
+    caching: CacheHints | None = None
+    """What the bodies tell beside; `None` where only messages and header were given."""
 
     @property
     def first(self) -> bool:

@@ -19,7 +19,12 @@ FLOORS = [
         "frozen json_text keys key_paths parts calls messages changes entries metadata "
         "options raf_json"
     ),
-    "prefix_match _prefix_encoding _prefix_py _prefix prefix",
+    (
+        "prefix_match prefix_decoding _prefix_encoding prefix_evidence prefix_forms "
+        "prefix_cause prefix_explanation _prefix_py _prefix prefix request_shapes "
+        "cache_positions prefix_comparison prefix_history provider_rules "
+        "usage_reports diagnosis verdicts"
+    ),
     "session defaults base_session store journal provider_state wrapper",
     "encoding expiry session_view agent_session journaled_session journals stores",
     "conformance cli",

@@ -1,0 +1,98 @@
+"""`compare_requests`: two whole request bodies, of whichever API."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from raf_session.cache_positions import CacheLayout, cache_hints
+from raf_session.errors import InvalidValueError
+from raf_session.prefix import PrefixMatch, PrefixTracker
+from raf_session.prefix_evidence import Evidence, Header
+from raf_session.prefix_explanation import explain
+from raf_session.request_shapes import (
+    PromptRequest,
+    RequestShape,
+    read_request,
+    shape_of,
+)
+
+__all__ = ("compare_requests", "in_body")
+
+
+def compare_requests(
+    previous: Mapping[str, Any],
+    current: Mapping[str, Any],
+    *,
+    provider: RequestShape | str | None = None,
+) -> PrefixMatch:
+    """Return how much of a request body was the body sent before it.
+
+    Each is reduced to what the provider renders, in the order in which it does; what
+    its cache does not see is no difference: marks moved, metadata, sampling, limits.
+    A cache key that changed is told in `PrefixMatch.caching`.
+
+    Args:
+        previous: the body as it was sent, as a JSON object.
+        current: the one after it.
+        provider: the API, a `RequestShape` or a provider that speaks it; by default it
+            is told from the bodies.
+
+    Raises:
+        InvalidValueError: a body is not one of that API, with the path to what is
+            wrong; or the bodies are of two APIs, which share no cache.
+        ValueError: the provider is not known.
+    """
+    shape = provider if provider is not None else _common_shape(previous, current)
+    former = read_request(previous, shape)
+    request = read_request(current, shape)
+    tracker = PrefixTracker()
+    tracker.touch(former.messages, former.header)
+    before = _evidence(tracker, former)
+    match = tracker.touch(request.messages, request.header)
+    if not match.append_only:  # the tracker kept no large strings of dicts
+        match = explain(match, before, _evidence(tracker, request))
+    layouts = CacheLayout.of(former), CacheLayout.of(request)
+    hints = cache_hints(*layouts, request, match)
+    return in_body(match._replace(caching=hints), request.names)
+
+
+def _common_shape(
+    previous: Mapping[str, Any], current: Mapping[str, Any]
+) -> RequestShape:
+    """Return the API of both bodies; one that could be of several is of the other's.
+
+    Raises:
+        InvalidValueError: each is certain to be of another one.
+    """
+    (one, one_certain), (other, other_certain) = shape_of(previous), shape_of(current)
+    if one_certain and other_certain and one is not other:
+        raise InvalidValueError("", f"a request of {one} and one of {other}")
+    return one if one_certain else other
+
+
+def _evidence(tracker: PrefixTracker, request: PromptRequest) -> Evidence:
+    digests = tracker.digests
+    numbers = struct.unpack(f"<{len(digests) // 8}Q", digests)
+    messages: Sequence[Mapping[str, Any]] = request.messages
+    return Evidence(numbers, messages, Header(there=True, source=request.header))
+
+
+def in_body(match: PrefixMatch, names: Mapping[str, str]) -> PrefixMatch:
+    """Return the match with its path as it leads through the body.
+
+    Args:
+        match: with the names of a reduced request.
+        names: `PromptRequest.names`.
+    """
+    difference = match.first_difference
+    if difference is None:
+        return match
+    for name, place in names.items():
+        rest = difference.path.removeprefix(name)
+        if rest != difference.path and rest[:1] in {"", ".", "["}:
+            renamed = replace(difference, path=place + rest)
+            return match._replace(first_difference=renamed)
+    return match

@@ -1,0 +1,92 @@
+"""What a verdict is about, and what it comes to."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from raf_session.prefix_match import PrefixMatch
+from raf_session.provider_rules import ProviderRules
+from raf_session.verdicts.outcomes import Outcome, Reason
+
+__all__ = ("BEGINS", "Case", "Expected", "SharedPrefix", "missed")
+
+BEGINS: Final = "The former request begins this one."
+
+
+class Case(NamedTuple):
+    """A request, and all that is known about how it was sent."""
+
+    match: PrefixMatch
+    rules: ProviderRules
+    tokens: int
+    """Of its prompt."""
+    given: int | None
+    """The shared tokens, where the caller counted them."""
+    minimum: tuple[int, int]
+    """The tokens of the shortest cached prefix: at least, at most."""
+    block: int
+    """The step of rounding, in tokens."""
+    age: float | None
+    """The seconds since the former request."""
+    ttl: int | None
+    """The seconds for which its prefix is kept."""
+
+    @property
+    def time_left(self) -> float | None:
+        """The seconds until the former request's prefix expires; 0 afterwards."""
+        if self.age is None or self.ttl is None:
+            return None
+        return max(0.0, self.ttl - self.age)
+
+    def share(self, size: int) -> int:
+        """Return the tokens of so many bytes from the start."""
+        whole = self.match.header_bytes + self.match.bytes
+        return self.tokens * size // whole if whole else 0
+
+    @property
+    def front(self) -> int:
+        """The tokens in front of the messages."""
+        return self.share(self.match.header_bytes)
+
+    def rounded(self, tokens: int) -> int:
+        """Return how many of so many shared tokens are reused."""
+        full = tokens // self.block - self.rules.last_block_withheld
+        return max(0, full) * self.block
+
+
+class SharedPrefix(NamedTuple):
+    """What both requests begin with: at least and at most, by the rules."""
+
+    low: int
+    high: int
+    end: int
+    """The last shared position at most; -1: not even the end of the front."""
+    sure: int
+    """The same at least."""
+    former: int | None
+    """The position of the former request's end, where that may be shared."""
+    whole: bool
+    """Whether it is the whole former request."""
+
+
+class Expected(NamedTuple):
+    """What the cache is expected to do, before it is told."""
+
+    outcome: Outcome
+    reason: Reason
+    low: int
+    """The reused tokens at least, and at most."""
+    high: int
+    text: str
+
+    @property
+    def amount(self) -> str:
+        """The reused tokens in words."""
+        if self.low == self.high:
+            return str(self.low)
+        return f"{self.low} to {self.high}"
+
+
+def missed(reason: Reason, text: str) -> Expected:
+    """Return that nothing is reused."""
+    return Expected(Outcome.MISS, reason, 0, 0, text)

@@ -1,0 +1,100 @@
+"""How much of a shared prefix is reused: keys, minimum, age, marks and blocks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from raf_session.provider_rules import WriteRule
+from raf_session.verdicts.cases import BEGINS, Case, Expected, SharedPrefix, missed
+from raf_session.verdicts.marked_prefix import at_marks
+from raf_session.verdicts.outcomes import Outcome, Reason
+from raf_session.verdicts.shared_prefix import leaving
+
+__all__ = ("reused",)
+
+
+_MARKED: Final = frozenset((WriteRule.MARKS, WriteRule.REQUEST_END))
+
+
+def reused(case: Case, shared: SharedPrefix) -> Expected:
+    """Return how much of what both requests begin with comes from the cache."""
+    match, rules = case.match, case.rules
+    left = leaving(match, rules)
+    if not shared.high and not shared.whole:
+        return missed(Reason.DIVERGED, f"{left}, and nothing in front of it survives.")
+    keys = match.caching.keys if match.caching else (None, None)
+    if keys[0] != keys[1] and rules.key_loses_cache:
+        return missed(
+            Reason.KEY_CHANGED,
+            f"The cache key changed from {keys[0]!r} to {keys[1]!r}, and {rules.name} "
+            "keeps a cache for each.",
+        )
+    marked = rules.writes in _MARKED
+    found = at_marks(case, shared) if marked else _by_tokens(case, shared, left)
+    found = _minimum(case, shared, found)
+    if found.outcome is Outcome.MISS:
+        return found
+    if case.age is not None and case.ttl is not None and case.age > case.ttl:
+        return missed(
+            Reason.EXPIRED,
+            f"{case.age:g} s went by since the former request, and its prefix is kept "
+            f"for {case.ttl} s.",
+        )
+    if marked:
+        found = _minimum(case, shared, at_marks(case, shared, reading=True))
+    found = _round(case, shared, found)
+    if found.outcome is Outcome.MISS or keys[0] == keys[1]:
+        return found
+    text = f"Whether another cache key loses {rules.name}'s cache is not certain."
+    return Expected(Outcome.UNKNOWN, Reason.KEY_CHANGED, 0, found.high, text)
+
+
+def _by_tokens(case: Case, shared: SharedPrefix, left: str) -> Expected:
+    if shared.whole:
+        return Expected(Outcome.HIT, Reason.APPENDED, shared.low, shared.high, BEGINS)
+    if case.rules.writes is WriteRule.UNITS:
+        text = (
+            f"{left}, and {case.rules.name} reuses complete units only: the first "
+            "request that forks off finds none unless an earlier one ended there."
+        )
+        return Expected(Outcome.UNKNOWN, Reason.UNIT_INCOMPLETE, 0, shared.high, text)
+    outcome = Outcome.PARTIAL if shared.low else Outcome.UNKNOWN
+    text = f"{left}; what stands in front of it is reused as far as it survives."
+    return Expected(outcome, Reason.DIVERGED, shared.low, shared.high, text)
+
+
+def _minimum(case: Case, shared: SharedPrefix, found: Expected) -> Expected:
+    least, most = case.minimum
+    if found.outcome is Outcome.MISS or found.low >= most:
+        return found
+    limit = f"{least}" if least == most else f"{least} to {most}, by the model,"
+    if found.high < least:
+        marked = case.rules.writes in _MARKED
+        short = shared.whole or marked or case.tokens < least
+        return missed(
+            Reason.BELOW_MINIMUM if short else Reason.DIVERGED,
+            f"{'' if shared.whole else found.text + ' '}The prefix has {found.high} of "
+            f"the {case.tokens} tokens, and {case.rules.name} caches none of fewer "
+            f"than {limit} tokens.",
+        )
+    if found.outcome is Outcome.UNKNOWN:  # of which nothing is certain anyway
+        return found
+    text = f"{found.text} Whether that reaches the minimum of {limit} is not known."
+    return Expected(Outcome.UNKNOWN, Reason.BELOW_MINIMUM, 0, found.high, text)
+
+
+def _round(case: Case, shared: SharedPrefix, found: Expected) -> Expected:
+    low, high = case.rounded(found.low), case.rounded(found.high)
+    if found.outcome is Outcome.MISS or low:
+        return found._replace(low=low, high=high)
+    if high:
+        decided = found.outcome is not Outcome.UNKNOWN
+        reason = Reason.ROUNDED_AWAY if decided else found.reason
+        return Expected(Outcome.UNKNOWN, reason, 0, high, found.text)
+    short = shared.whole or not case.rounded(case.tokens)
+    held = ", the last of which is withheld" if case.rules.last_block_withheld else ""
+    return missed(
+        Reason.ROUNDED_AWAY if short else Reason.DIVERGED,
+        f"{'' if shared.whole else found.text + ' '}The shared prefix has {found.high} "
+        f"tokens, and {case.rules.name} reuses full blocks of {case.block}{held}.",
+    )
