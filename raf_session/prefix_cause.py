@@ -176,6 +176,7 @@ def _prefix_lengths(items: Sequence[int | None]) -> list[int]:
 
 def compare_messages(before: Any, after: Any) -> Change:
     """Return the cause of a change within one message, and its leaf."""
+    before, after = _with_parts(before, after), _with_parts(after, before)
     leaf = first_leaf(before, after)
     if leaf is None:
         return Change(Cause.UNKNOWN)
@@ -194,6 +195,14 @@ def compare_messages(before: Any, after: Any) -> Change:
     if before.get("role") in _SYSTEM and after.get("role") in _SYSTEM:
         return Change(Cause.SYSTEM_CHANGED, leaf)
     return Change(Cause.MESSAGE_EDITED, leaf)
+
+
+def _with_parts(message: dict[Step, Any], other: dict[Step, Any]) -> dict[Step, Any]:
+    """Return the message with its text as a part, where the other one has several."""
+    text, parts = message.get("content"), other.get("content")
+    if not isinstance(text, str) or not is_array(parts) or len(parts) < 2:
+        return message
+    return {**message, "content": [{"type": "text", "text": text}]}
 
 
 def _turned(before: dict[Step, Any], after: dict[Step, Any], field: str) -> bool:

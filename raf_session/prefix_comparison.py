@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from raf_session.body_paths import in_body
 from raf_session.cache_positions import CacheLayout, cache_hints
 from raf_session.errors import InvalidValueError
 from raf_session.prefix import PrefixMatch, PrefixTracker
@@ -19,7 +19,7 @@ from raf_session.request_shapes import (
     shape_of,
 )
 
-__all__ = ("compare_requests", "in_body")
+__all__ = ("compare_requests",)
 
 
 def compare_requests(
@@ -56,7 +56,7 @@ def compare_requests(
         match = explain(match, before, _evidence(tracker, request))
     layouts = CacheLayout.of(former), CacheLayout.of(request)
     hints = cache_hints(*layouts, request, match)
-    return in_body(match._replace(caching=hints), request.names)
+    return in_body(match._replace(caching=hints), request, current)
 
 
 def _common_shape(
@@ -78,21 +78,3 @@ def _evidence(tracker: PrefixTracker, request: PromptRequest) -> Evidence:
     numbers = struct.unpack(f"<{len(digests) // 8}Q", digests)
     messages: Sequence[Mapping[str, Any]] = request.messages
     return Evidence(numbers, messages, Header(there=True, source=request.header))
-
-
-def in_body(match: PrefixMatch, names: Mapping[str, str]) -> PrefixMatch:
-    """Return the match with its path as it leads through the body.
-
-    Args:
-        match: with the names of a reduced request.
-        names: `PromptRequest.names`.
-    """
-    difference = match.first_difference
-    if difference is None:
-        return match
-    for name, place in names.items():
-        rest = difference.path.removeprefix(name)
-        if rest != difference.path and rest[:1] in {"", ".", "["}:
-            renamed = replace(difference, path=place + rest)
-            return match._replace(first_difference=renamed)
-    return match

@@ -6,10 +6,10 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from raf_session.body_paths import in_body
 from raf_session.cache_positions import CacheLayout, cache_hints
 from raf_session.messages import ChatMessage
 from raf_session.prefix import PrefixMatch, PrefixTracker
-from raf_session.prefix_comparison import in_body
 from raf_session.prefix_match import Cause
 from raf_session.request_shapes import RequestShape, read_request, shape_of
 
@@ -144,7 +144,7 @@ class PrefixHistory:
             match = match._replace(caching=hints)
         self._layout = layout
         self._seen = request.shape
-        return self._record(in_body(match, request.names))
+        return self._record(in_body(match, request, body))
 
     def _record(self, match: PrefixMatch) -> PrefixMatch:
         self.requests += 1

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
+from prefix_inputs import plain_leaves, texts, values
 
 from raf_session.request_shapes import RequestShape
-from tests.prefix.prefix_inputs import plain_leaves, texts, values
 
 
 @dataclass

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from prefix_inputs import few_messages, valid_messages
+from request_bodies import SHAPES, Path, at, bodies, messages_name, places
 
 from raf_session.frozen import join_path
 from raf_session.prefix_comparison import compare_requests
 from raf_session.prefix_history import PrefixHistory
 from raf_session.prefix_match import Cause, PrefixMatch
 from raf_session.request_shapes import RequestShape, read_request
-from tests.prefix.prefix_inputs import few_messages, valid_messages
-from tests.prefix.request_bodies import SHAPES, Path, at, bodies, messages_name, places
 
 FEWER = settings(max_examples=max(1, settings().max_examples * 3 // 10))
 """For tests that run once for each shape."""

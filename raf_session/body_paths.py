@@ -1,0 +1,106 @@
+"""The way from a request body to what differs in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from raf_session.prefix_match import PrefixMatch
+from raf_session.request_shapes import PromptRequest
+from raf_session.request_shapes.fields import is_list, is_object, only_marks
+
+__all__ = ("in_body",)
+
+_LIST: Final = re.compile(r"(tools|system|messages\[(\d+)]\.(?:content|parts))(?!\w)")
+"""A list from which cache marks are taken, or which is its only text."""
+
+_INDEX: Final = re.compile(r"\[(\d+)]")
+
+
+def in_body(
+    match: PrefixMatch, request: PromptRequest, body: Mapping[str, Any]
+) -> PrefixMatch:
+    """Return the match with its path as it leads through the body.
+
+    A reduced request has fields under names of its own, no parts that are marks alone,
+    and a text in place of a list that holds nothing else.
+
+    Args:
+        match: of the reduced request.
+        request: that request.
+        body: what was reduced; where the path leads to what stood only in the body
+            before, marks behind it are not counted.
+    """
+    difference = match.first_difference
+    if difference is None:
+        return match
+    path = _renamed(_indexed(difference.path, request, body), request, body)
+    if path == difference.path:
+        return match
+    return match._replace(first_difference=replace(difference, path=path))
+
+
+def _indexed(path: str, request: PromptRequest, body: Mapping[str, Any]) -> str:
+    """Return the path with the indexes that count marks as well."""
+    found = _LIST.match(path)
+    if found is None:
+        return path
+    place, rest = found[1], path[found.end() :]
+    listed = _list(found, request, body)
+    index = _INDEX.match(rest)
+    if index is not None:
+        there = _place(int(index[1]), listed)
+        return f"{place}[{there}]{rest[index.end() :]}"
+    if not rest and listed and isinstance(_reduced(found, request), str):
+        return f"{place}[{_place(0, listed)}].text"
+    return path
+
+
+def _reduced(found: re.Match[str], request: PromptRequest) -> Any:
+    """Return what the reduced request has in place of the list."""
+    if found[2] is None:
+        return request.header.get(found[1])
+    message = request.messages[int(found[2])]
+    return message.get(found[1].rpartition(".")[2])
+
+
+def _list(
+    found: re.Match[str], request: PromptRequest, body: Mapping[str, Any]
+) -> Sequence[Any]:
+    """Return the list as it stands in the body; an empty one where it is none."""
+    name = found[1]
+    if found[2] is None:
+        value = _at(body, request.names.get(name, name))
+    else:
+        messages = _at(body, request.names.get("messages", "messages"))
+        index = int(found[2])
+        message: Any = None
+        if is_list(messages) and index < len(messages):
+            message = messages[index]
+        value = message.get(name.rpartition(".")[2]) if is_object(message) else None
+    return value if is_list(value) else ()
+
+
+def _at(body: Mapping[str, Any], path: str) -> Any:
+    value: Any = body
+    for name in path.split("."):
+        value = value.get(name) if is_object(value) else None
+    return value
+
+
+def _place(index: int, items: Sequence[Any]) -> int:
+    """Return where the item of this index stands, counted without marks."""
+    kept = [place for place, item in enumerate(items) if not only_marks(item)]
+    return kept[index] if index < len(kept) else len(items) + index - len(kept)
+
+
+def _renamed(path: str, request: PromptRequest, body: Mapping[str, Any]) -> str:
+    """Return the path under the body's names; to all of it where that is one text."""
+    for name, place in request.names.items():
+        rest = path.removeprefix(name)
+        if rest != path and rest[:1] in {"", ".", "["}:
+            whole = name == "messages" and isinstance(_at(body, place), str)
+            return place if whole else place + rest
+    return path

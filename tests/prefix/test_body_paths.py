@@ -1,0 +1,127 @@
+"""A path leads through the body as it was sent, whatever it was reduced to."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from raf_session.prefix_comparison import compare_requests
+from raf_session.prefix_history import PrefixHistory
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+POINT = {"cachePoint": {"type": "default"}}
+
+
+def text(words: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words, **more}
+
+
+def anthropic(**more: Any) -> dict[str, Any]:
+    body = {"model": "claude-opus-5", "max_tokens": 9, "system": [text("s", **MARK)]}
+    return {**body, "messages": [{"role": "user", "content": [text("q")]}], **more}
+
+
+def bedrock(**more: Any) -> dict[str, Any]:
+    messages = [{"role": "user", "content": [{"text": "q"}]}]
+    return {"modelId": "m", "messages": messages, **more}
+
+
+def user(*parts: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": list(parts)}]}
+
+
+TOOL = {"toolSpec": {"name": "a", "inputSchema": {"json": {}}}}
+OTHER = {"toolSpec": {"name": "b", "inputSchema": {"json": {}}}}
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "the only block of a message": (
+        anthropic(),
+        anthropic(**user(text("other"))),
+        "messages[0].content[0].text",
+    ),
+    "the only block behind a mark": (
+        anthropic(),
+        anthropic(**user(MARK, text("other"))),
+        "messages[0].content[1].text",
+    ),
+    "a string that was the only block": (
+        anthropic(),
+        anthropic(messages=[{"role": "user", "content": "other"}]),
+        "messages[0].content",
+    ),
+    "the only block of the system prompt": (
+        anthropic(),
+        anthropic(system=[text("other")]),
+        "system[0].text",
+    ),
+    "a system prompt of two blocks": (
+        anthropic(system=[text("s"), text("t")]),
+        anthropic(system=[text("s"), text("u")]),
+        "system[1].text",
+    ),
+    "an image behind the only block": (
+        anthropic(),
+        anthropic(**user(text("q"), {"type": "image", "source": {}})),
+        "messages[0].content[1]",
+    ),
+    "a part behind a mark": (
+        bedrock(**user({"text": "q"}, POINT, {"text": "r"})),
+        bedrock(**user({"text": "q"}, POINT, {"text": "other"})),
+        "messages[0].content[2].text",
+    ),
+    "a part that is gone": (
+        bedrock(**user({"text": "q"}, POINT, {"text": "r"})),
+        bedrock(**user({"text": "q"}, POINT)),
+        "messages[0].content[2]",
+    ),
+    "a block of the system prompt behind a mark": (
+        bedrock(system=[{"text": "s"}, POINT, {"text": "t"}]),
+        bedrock(system=[{"text": "s"}, POINT, {"text": "u"}]),
+        "system[2].text",
+    ),
+    "a tool behind a mark": (
+        bedrock(toolConfig={"tools": [TOOL, POINT, TOOL]}),
+        bedrock(toolConfig={"tools": [TOOL, POINT, OTHER]}),
+        "toolConfig.tools[2].toolSpec.name",
+    ),
+    "the model": (bedrock(), bedrock(modelId="n"), "modelId"),
+    "input that is a text": (
+        {"model": "m", "input": "a"},
+        {"model": "m", "input": "b"},
+        "input",
+    ),
+    "input in a list": (
+        {"model": "m", "input": [{"role": "user", "content": "a"}]},
+        {"model": "m", "input": [{"role": "user", "content": "b"}]},
+        "input[0].content",
+    ),
+    "contents that are a text": (
+        {"model": "m", "contents": "a"},
+        {"model": "m", "contents": "b"},
+        "contents",
+    ),
+    "functions": (
+        {"model": "m", "messages": [], "functions": [{"name": "f"}]},
+        {"model": "m", "messages": [], "functions": [{"name": "g"}]},
+        "functions[0].name",
+    ),
+    "a parameter inside of a configuration": (
+        {"contents": "a", "config": {"thinking_config": {"thinking_budget": 1}}},
+        {"contents": "a", "config": {"thinking_config": {"thinking_budget": 2}}},
+        "config.thinking_config.thinking_budget",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_where_the_requests_part(name: str) -> None:
+    before, after, path = CASES[name]
+    match = compare_requests(before, after)
+    assert str(match.first_difference) == path
+    history = PrefixHistory()
+    history.touch_request(before)
+    later = copy.deepcopy(after)
+    assert str(history.touch_request(later).first_difference) == path
+    assert later == after
