@@ -1,39 +1,23 @@
-"""The commands: ``replay``, ``list`` and ``show``."""
+"""The commands: ``replay``, ``diff``, ``list`` and ``show``."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import closing
-from functools import partial
-from itertools import chain
-from time import perf_counter
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import Annotated
 
 import anyio
 import typer
 
 from raf_session._version import __version__
-from raf_session.cli.conversations import (
-    Conversation,
-    RequestLog,
-    read_sources,
-    stem_of,
-)
-from raf_session.cli.faults import Fault, Place
-from raf_session.cli.json_values import JsonValues, open_values
+from raf_session.cli.diff import ALL, DiffOptions, compare, diff_json
+from raf_session.cli.diff_report import print_diff
+from raf_session.cli.faults import Fault
 from raf_session.cli.listing import head_json, heads, print_heads
-from raf_session.cli.meter import Played
-from raf_session.cli.progress import Show, show_progress
-from raf_session.cli.replay import replay
-from raf_session.cli.report import print_report, report_json
-from raf_session.cli.store_url import (
-    DEFAULT_STORE,
-    opened,
-    opened_existing,
-    shown,
-    store_of,
-)
+from raf_session.cli.pairs import read_pair
+from raf_session.cli.replay_run import replay_files
+from raf_session.cli.store_url import DEFAULT_STORE, opened_existing, shown
 from raf_session.cli.terminal import console, print_json
 from raf_session.cli.transcript import find_session, print_session, session_json
 
@@ -41,7 +25,7 @@ __all__ = ("app",)
 
 app: typer.Typer = typer.Typer(
     name="raf-session",
-    help="Sessions of agents: replay, list and show them.",
+    help="Sessions of agents, and why their prompt cache misses.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -75,18 +59,24 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Sessions of agents: replay, list and show them."""
+    """Sessions of agents, and why their prompt cache misses."""
 
 
-def _run(command: Callable[[], Awaitable[None]]) -> None:
-    """Run a command; a fault is one line and exit status 2."""
+@contextmanager
+def _faults() -> Generator[None]:
+    """A fault is one line and exit status 2."""
     try:
-        anyio.run(command)
+        yield
     except Fault as fault:
         sys.stderr.write(f"raf-session: {fault}\n")
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+
+
+def _run(command: Callable[[], Awaitable[None]]) -> None:
+    with _faults():
+        anyio.run(command)
 
 
 # Replay --------------------------------------------------------------------------
@@ -105,82 +95,98 @@ def replay_command(
 
     A file holds conversations, one a line as {"id", "messages"}, or messages, one a
     line, or a JSON list of either, in the shape of OpenAI's chat API; or request logs,
-    {"id", "requests": [body, ...]}. A conversation without an id has the name of the
-    file and, where there are several, its number.
+    {"id", "requests": [body, ...]}, whose bodies may be of any API. A conversation
+    without an id has the name of the file and, where there are several, its number.
+
+    A file may also be one request log itself, with a body on each line or in a list,
+    bare or as {"request": body} or {"body": body}; the log has the file's name. A body
+    is what has "contents", or "messages" or "input" together with "model", "modelId",
+    "tools", "system" or "instructions"; with "messages" and an "id" it is a
+    conversation.
 
     Before each assistant message the messages so far are one request; of a request
     log each body is one. "bytes" are those of all requests. "reused %" is the part of
     them that the request before began with, over all requests but the first of a
     conversation, weighted by bytes. "first break" is the first request that did not
-    go on from the one before, and where it left it.
+    go on from the one before, and where it left it; "cause" is why.
 
     What is stored already is not stored again: a run that broke off can be repeated.
     """
-    _run(lambda: _replay(paths, store, as_json=as_json))
+    _run(lambda: replay_files(paths, store, as_json=as_json))
 
 
-async def _replay(paths: Sequence[str], url: str, *, as_json: bool) -> None:
-    begun = perf_counter()
-    store = store_of(url)
-    played: list[Played] = []
-    with show_progress(paths) as show:
-        run = _Run(paths, show)
-        with closing(run.sources()) as sources:
-            first = next(sources, None)  # nothing is made for what cannot be read
-            if first is not None:
-                async with opened(store, url):
-                    for source in chain((first,), sources):
-                        played.append(await replay(store, source, run.step))  # noqa: PERF401
-    for path in run.empty:
-        sys.stderr.write(f"raf-session: {Fault(Place(path), 'no conversations')}\n")
-    seconds = perf_counter() - begun
-    if as_json:
-        print_json(report_json(played, store=shown(url), seconds=seconds))
-    else:
-        print_report(played, store=shown(url), seconds=seconds, console=console())
+# Diff ----------------------------------------------------------------------------
 
 
-def _consumed(values: JsonValues, before: int) -> int:
-    return before + values.consumed
+@app.command("diff")
+def diff_command(
+    first: Annotated[
+        str, typer.Argument(metavar="A", help="The former body, or both of them.")
+    ],
+    second: Annotated[
+        str | None, typer.Argument(metavar="B", help="The later body.")
+    ] = None,
+    *,
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            "--provider",
+            metavar="NAME",
+            help="The API of the bodies: openai-chat, openai-responses, anthropic, "
+            "gemini, bedrock, openai, deepseek, vllm or sglang; told by looking.",
+        ),
+    ] = None,
+    judges: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--for",
+            metavar="NAME",
+            help=f"Whose cache is asked about, repeatable; {ALL!r} for every one. By "
+            "default those that speak the API.",
+        ),
+    ] = None,
+    tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--tokens", metavar="N", min=0, help="The prompt tokens of B, counted."
+        ),
+    ] = None,
+    elapsed: Annotated[
+        float | None,
+        typer.Option("--elapsed", metavar="SECONDS", min=0, help="Since A was sent."),
+    ] = None,
+    block_size: Annotated[
+        int | None,
+        typer.Option(
+            "--block-size", metavar="N", min=1, help="The cache's block, in tokens."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two request bodies: does B go on from A, and what is reused if not?
 
+    Each of A and B is a JSON file with one body, FILE:LINE for one of a log with a body
+    on each line, or - for standard input. Alone, A holds both: two lines, a list of
+    two, {"previous": body, "current": body}, or {"id", "requests": [body, ...]}, whose
+    last two are compared; FILE:LINE of a body is compared with the one before it.
 
-class _Run:
-    """The sources of a run, and how far it has come."""
+    A body may be wrapped, as {"request": body, "usage": ...} or {"body": body,
+    "response": {"usage": ...}}: the prompt tokens are then the reported ones.
 
-    def __init__(self, paths: Sequence[str], show: Show) -> None:
-        self.empty: list[str] = []
-        """The files that hold no conversation."""
-        self._paths = paths
-        self._show = show
-        self._places: dict[str, Place] = {}
-        self._consumed: Callable[[], int] = int
-        self._messages = 0
+    What is shown: = stands as in A, x changed, ~ as in A but behind the break, + new,
+    - in A only. What the caches do is a prediction by their documented rules.
 
-    def sources(self) -> Generator[Conversation | RequestLog]:
-        """Yield what is to be played.
-
-        Raises:
-            Fault: a file cannot be read on, or an id comes twice.
-        """
-        before = 0
-        for path in self._paths:
-            count = len(self._places)
-            with open_values(path) as values:
-                self._consumed = partial(_consumed, values, before)
-                for source in read_sources(values, stem_of(path)):
-                    other = self._places.setdefault(source.id, source.place)
-                    if other is not source.place:
-                        reason = f"the id {source.id!r} was taken at {other}"
-                        raise Fault(source.place, reason)
-                    yield source
-                before += values.consumed
-            if len(self._places) == count:
-                self.empty.append(path)
-
-    def step(self) -> None:
-        """Show that a message, or a request of a log, was played."""
-        self._messages += 1
-        self._show(self._consumed(), len(self._places), self._messages)
+    Exit status: 0 where B appends to A, 1 where it breaks off, 2 for a fault.
+    """
+    options = DiffOptions(provider, judges or (), tokens, elapsed, block_size)
+    with _faults():
+        found = compare(read_pair(first, second), options)
+        if as_json:
+            print_json(diff_json(found))
+        else:
+            print_diff(found, console())
+    if not found.match.append_only:
+        raise typer.Exit(1)
 
 
 # List and show -------------------------------------------------------------------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
 from raf_session.cli.terminal import one_line
+from raf_session.errors import InvalidValueError
 
-__all__ = ("Fault", "Place")
+__all__ = ("Fault", "Place", "invalid", "unexpected")
 
 
 class Place(NamedTuple):
@@ -34,3 +35,26 @@ class Fault(Exception):  # noqa: N818  (nobody's mistake but the input's)
         self.place = place
         self.reason = reason
         super().__init__(one_line(f"{place}: {reason}"))
+
+
+def invalid(place: Place, path: str, error: InvalidValueError) -> Fault:
+    """Return the fault of a value that is none, below a path within its line."""
+    if path and error.path:
+        return Fault(place, f"{path}.{error}")
+    return Fault(place, f"{path}: {error}" if path else str(error))
+
+
+def unexpected(place: Place, path: str, value: object, wanted: str) -> Fault:
+    """Return the fault of a JSON value that is of another kind than is wanted."""
+    front = f"{path}: " if path else ""
+    kind = _KINDS.get(type(value), "a number")
+    return Fault(place, f"{front}{kind} where {wanted} is expected")
+
+
+_KINDS: Final[dict[type[Any], str]] = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    bool: "a boolean",
+    type(None): "null",
+}

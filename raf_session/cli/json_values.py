@@ -46,6 +46,7 @@ class JsonValues:
         self._stream = stream
         self._number = 0
         self._ahead: tuple[int, bytes] | None = None
+        self._former: Numbered | None = None
 
     def __iter__(self) -> Iterator[Numbered]:
         """Yield each value with its line.
@@ -54,7 +55,7 @@ class JsonValues:
             Fault: what comes next is no JSON; everything before it was yielded.
         """
         line = self._line()
-        if line is not None and line[1].lstrip(_BLANKS).startswith(b"["):
+        if line is not None and _begins_list(line[1]):
             self.listed = True
             yield from self._elements(line[0], self._rest(*line))
             return
@@ -76,6 +77,37 @@ class JsonValues:
             return load_json(self._rest(number, data))
         except (ValueError, RecursionError) as error:
             self._refuse(number, error)
+
+    def at(self, number: int) -> Numbered:
+        """Return the value that begins on a line, counted from 1; no other is parsed.
+
+        Instead of iterating; of a list the lines before it are parsed, though.
+
+        Raises:
+            Fault: none begins there, or what does is no JSON.
+        """
+        first = line = self._line()
+        if line is not None and _begins_list(line[1]):
+            for element in self._elements(line[0], self._rest(*line)):
+                if element[0] == number:
+                    return element
+                self._former = element
+        else:
+            while line is not None and line[0] < number:
+                self._former = line
+                line = self._line()
+            if line is not None and line[0] == number:
+                return number, self._value(*line, first=line is first)
+        raise Fault(Place(self.name, number), "no value begins on this line")
+
+    def before(self) -> Numbered | None:
+        """Return the value in front of that which `at` returned, if there is one."""
+        if self._former is None:
+            return None
+        line, value = self._former
+        if isinstance(value, bytes):  # a line, and not parsed yet
+            value = self._value(line, value, first=False)
+        return line, value
 
     def more(self) -> bool:
         """Tell whether another value, or a fault, follows the one just yielded."""
@@ -176,6 +208,10 @@ class JsonValues:
         if isinstance(error, RecursionError):
             raise Fault(place, "nested too deeply") from error
         raise Fault(place, f"not JSON: {str(error).partition(';')[0]}") from error
+
+
+def _begins_list(data: bytes) -> bool:
+    return data.lstrip(_BLANKS).startswith(b"[")
 
 
 def _unfinished(error: Exception, text: str) -> bool:

@@ -7,10 +7,11 @@ from itertools import zip_longest
 
 from anyio.lowlevel import checkpoint
 
-from raf_session.changes import Change, RequestRecord
-from raf_session.cli.conversations import Conversation, Request, RequestLog
+from raf_session.changes import Change
+from raf_session.cli.conversations import Conversation
 from raf_session.cli.faults import Fault
 from raf_session.cli.meter import Meter, Played
+from raf_session.cli.request_logs import Request, RequestLog
 from raf_session.entries import Entry, Record
 from raf_session.errors import (
     EntryConflictError,
@@ -131,24 +132,18 @@ async def _play_log(
     session: JournaledSession, source: RequestLog, step: Step
 ) -> Played:
     """Bring the session to each request, in one step together with its record."""
-    meter = Meter()
-    records: list[RequestRecord | None] = []
-    for request in source.requests:
-        meter.measure(request.messages, request.header)
-        records.append(meter.record)
     record = await session.journal.load(session.key)
     player = _LogPlayer(session, record)
-    first = player.reached(source, records)
-    for request, wanted in zip(source.requests[first:], records[first:], strict=True):
+    for request in source.requests[player.reached(source) :]:
         await checkpoint()
-        await player.bring(request, wanted)
+        await player.bring(request)
         step()
     length = len(source.requests[-1].messages) if source.requests else 0
     return Played.of(
         source.id,
         source.place,
         length,
-        meter,
+        source.meter,
         written=player.written,
         writes=player.writes,
     )
@@ -167,9 +162,7 @@ class _LogPlayer:
         self._messages = [e.message for e in record.entries if e.message is not None]
         self._request = record.request
 
-    def reached(
-        self, source: RequestLog, records: Sequence[RequestRecord | None]
-    ) -> int:
+    def reached(self, source: RequestLog) -> int:
         """Return how many of the requests are stored already.
 
         Raises:
@@ -177,11 +170,10 @@ class _LogPlayer:
         """
         if not self._seqs and self._request is None:
             return 0
-        for number in reversed(range(len(records))):
-            if records[number] == self._request and self._holds(
-                source.requests[number].messages
-            ):
-                return number + 1
+        for count in range(len(source.requests), 0, -1):
+            request = source.requests[count - 1]
+            if request.record == self._request and self._holds(request.messages):
+                return count
         raise Fault(
             source.place,
             f"the store holds another session {source.id!r}: it stands at none of "
@@ -193,12 +185,12 @@ class _LogPlayer:
             messages
         ) == _common(self._messages, messages)
 
-    async def bring(self, request: Request, record: RequestRecord | None) -> None:
+    async def bring(self, request: Request) -> None:
         """Make the session hold the messages of this request, and its record.
 
         A repeated request is a no-op.
         """
-        messages = request.messages
+        messages, record = request
         stored = self._messages
         common = _common(stored, messages)
         entries = [Entry.of(m, str(m.id)) for m in messages[common:]]

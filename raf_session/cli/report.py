@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from raf_session.cli.meter import Played, Totals, reuse
+from raf_session.cli.meter import Break, Figures, Played, Totals
 from raf_session.cli.terminal import one_line, shorten
 
 __all__ = ("LINES", "print_report", "print_table", "report_json")
@@ -23,9 +23,18 @@ HEADERS: Final = (
     "bytes",
     "reused %",
     "first break",
+    "cause",
 )
+NAME: Final = 0
+PLACE: Final = 5
+"""The columns of the id and of the first break."""
+
 SHORTEST_ID: Final = 12
 """How short the ids may become, in columns."""
+
+LONGEST_PLACE: Final = 40
+NARROW_PLACE: Final = 20
+"""How long the place of a break may be: beside its request, and below it."""
 
 LINES: Final = Box(
     "    \n    \n -- \n    \n    \n -- \n    \n    \n",
@@ -41,22 +50,18 @@ def print_report(
 ) -> None:
     """Print a row for each conversation, the totals, and what was stored."""
     totals = Totals.of(played)
-    rows = [_cells(row) for row in played]
     foot = (
         f"total: {totals.conversations:,}",
-        *_numbers(totals),
+        *_numbers(totals.figures),
         f"in {totals.broken:,} of {totals.conversations:,}" if totals.broken else "-",
+        "" if totals.broken else "-",
     )
-    columns = zip(HEADERS, foot, *rows, strict=True)
-    widths = [max(map(cell_len, column)) for column in columns]
-    room = console.width - sum(widths[1:]) - GAP * (len(widths) - 1)
-    if room < SHORTEST_ID:  # the break over two lines
-        rows = [(*cells[:-1], cells[-1].replace(": ", ":\n")) for cells in rows]
-        breaks = (line for cells in rows for line in cells[-1].split("\n"))
-        room += widths[-1]
-        widths[-1] = max(map(cell_len, (HEADERS[-1], foot[-1], *breaks)))
-        room -= widths[-1]
-    widths[0] = min(widths[0], max(room, SHORTEST_ID))
+    rows = [_cells(row, ": ", LONGEST_PLACE) for row in played]
+    widths = _widths([HEADERS, foot, *rows])
+    if _room(widths, console) < SHORTEST_ID:  # the break over two lines
+        rows = [_cells(row, ":\n", NARROW_PLACE) for row in played]
+        widths = _widths([HEADERS, foot, *rows])
+    widths[NAME] = min(widths[NAME], max(_room(widths, console), SHORTEST_ID))
     table = Table(
         box=LINES,
         show_edge=False,
@@ -68,15 +73,29 @@ def print_report(
         table.add_column(
             name,
             footer=Text(end),
-            justify="left" if index in {0, len(HEADERS) - 1} else "right",
+            justify="right" if NAME < index < PLACE else "left",
             width=width,
-            no_wrap=index < len(HEADERS) - 1,
+            no_wrap=index != PLACE,
         )
     for name, *cells in rows:
-        table.add_row(Text(shorten(name, widths[0])), *map(Text, cells))
+        table.add_row(Text(shorten(name, widths[NAME])), *map(Text, cells))
     # Where a terminal is too narrow, a line that goes on is better than half a number.
     print_table(table, console, width=sum(widths) + GAP * len(widths))
     console.print(_summary(totals, store, seconds), soft_wrap=True)
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return how wide each column has to be."""
+    columns = zip(*rows, strict=True)
+    return [
+        max(cell_len(line) for cell in column for line in cell.split("\n"))
+        for column in columns
+    ]
+
+
+def _room(widths: Sequence[int], console: Console) -> int:
+    """Return how wide the ids may be."""
+    return console.width - sum(widths[NAME + 1 :]) - GAP * (len(widths) - 1)
 
 
 def print_table(table: Table, console: Console, width: int | None = None) -> None:
@@ -95,17 +114,21 @@ def print_table(table: Table, console: Console, width: int | None = None) -> Non
         console.file.write(line.rstrip() + "\n")
 
 
-def _cells(row: Played) -> tuple[str, ...]:
-    first_break = "-" if row.first_break is None else str(row.first_break)
-    return (one_line(row.id), *_numbers(row), first_break)
+def _cells(row: Played, gap: str, longest: int) -> tuple[str, ...]:
+    first, cause = row.first_break, "-"
+    place = "-"
+    if first is not None:
+        place = f"request {first.request:,}{gap}{shorten(one_line(first.at), longest)}"
+        cause = first.cause.value
+    return (one_line(row.id), *_numbers(row.figures), place, cause)
 
 
-def _numbers(row: Played | Totals) -> tuple[str, str, str, str]:
+def _numbers(figures: Figures) -> tuple[str, str, str, str]:
     return (
-        f"{row.messages:,}",
-        f"{row.requests:,}",
-        f"{row.bytes:,}",
-        _percent(reuse(row)),
+        f"{figures.messages:,}",
+        f"{figures.requests:,}",
+        f"{figures.bytes:,}",
+        _percent(figures.reuse),
     )
 
 
@@ -121,7 +144,16 @@ def _summary(totals: Totals, store: str, seconds: float) -> str:
         done = f"{totals.writes:,} changes written"
     else:
         done = "nothing new to write"
-    return f"\n{done} in {seconds:.2f} s: {one_line(store)}"
+    return f"\n{_breaks(totals.figures)}{done} in {seconds:.2f} s: {one_line(store)}"
+
+
+def _breaks(figures: Figures) -> str:
+    """Return a line on all breaks, not only the first ones; nothing without any."""
+    if not figures.breaks:
+        return ""
+    causes = ", ".join(f"{count:,} {cause}" for cause, count in figures.causes.items())
+    many = "1 break" if figures.breaks == 1 else f"{figures.breaks:,} breaks"
+    return f"{many} in all: {causes}; {figures.lost_bytes:,} bytes lost\n"
 
 
 def report_json(
@@ -135,16 +167,15 @@ def report_json(
                 "id": row.id,
                 "file": row.place.file,
                 "line": row.place.line,
-                **_figures(row),
-                "first_break": None
-                if row.first_break is None
-                else row.first_break._asdict(),
+                **_figures(row.figures),
+                "first_break": _break(row.first_break),
+                "worst_break": _break(row.worst_break),
             }
             for row in played
         ],
         "totals": {
             "conversations": totals.conversations,
-            **_figures(totals),
+            **_figures(totals.figures),
             "broken": totals.broken,
         },
         "run": {
@@ -156,12 +187,9 @@ def report_json(
     }
 
 
-def _figures(row: Played | Totals) -> dict[str, Any]:
-    return {
-        "messages": row.messages,
-        "requests": row.requests,
-        "bytes": row.bytes,
-        "compared_bytes": row.compared_bytes,
-        "shared_bytes": row.shared_bytes,
-        "reuse": reuse(row),
-    }
+def _figures(figures: Figures) -> dict[str, Any]:
+    return {**figures._asdict(), "breaks": figures.breaks, "reuse": figures.reuse}
+
+
+def _break(found: Break | None) -> dict[str, Any] | None:
+    return None if found is None else found._asdict()

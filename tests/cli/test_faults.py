@@ -27,6 +27,8 @@ BROKEN = {
     "[]": "a list where a conversation",
     '{"content": "x"}': 'without "messages", "requests" or "role"',
     MESSAGE: "a message in a file that began with a conversation",
+    '{"model": "m", "messages": []}': "a request in a file that began with a conv",
+    '{"contents": []}': "a request in a file that began with a conversation",
     '{"requests": []}': "a request log in a file that began with a conversation",
     '{"id": "x", "messages": {}}': "messages: an object where a list",
     '{"id": "x", "messages": [null]}': "messages[0]: null where a message",
@@ -67,6 +69,8 @@ def test_bytes_that_are_not_utf8(run: Any, store: Callable[[], dict[str, Any]]) 
         ('{"role": "user"', "not JSON"),
         ("null", "null where a message is expected"),
         (GOOD, "a conversation in a file that began with a message"),
+        ('{"requests": []}', "a request log in a file that began with a message"),
+        ('{"model": "m", "input": "Hi"}', "a request in a file that began with a mess"),
     ],
 )
 def test_a_broken_message_ends_what_is_stored(
@@ -122,9 +126,16 @@ def test_a_broken_object_over_lines(run: Any) -> None:
     ("requests", "reason"),
     [
         ({}, "requests: an object where a list is expected"),
-        ([[]], "requests[0]: a list where a request is expected"),
-        ([{"messages": []}, {}], 'requests[1]: a request without "messages"'),
-        ([{"messages": "x"}], "requests[0].messages: a string where a list"),
+        ([[]], "requests[0]: a list where a request body is expected"),
+        ([{"messages": []}, {}], "requests[1].messages: missing"),
+        ([{"body": {"messages": 7}}], "requests[0].body.messages: int where a list"),
+        ([{"messages": [7]}], "requests[0].messages[0]: int where a message belongs"),
+        ([{"contents": [{"role": 7}]}], "requests[0].contents[0].role: 7 is no role"),
+        (
+            [{"input": "x", "conversation": "c"}],
+            "requests[0].conversation: the history",
+        ),
+        ([{"messages": "x"}], "requests[0].messages: str where a list belongs"),
         ([{"messages": [{"role": 1}]}], "requests[0].messages[0].role: 1 is no role"),
         ([{"messages": [], "tools": json.loads(DEEP)}], "requests[0].tools"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,7 +51,7 @@ def test_a_conversation_is_measured(
 ) -> None:
     found = run("replay", write("talk", messages=TALK), "--json").json
     first, second = size(TALK[:2]), size(TALK[:4])
-    figures = {
+    figures: dict[str, Any] = {
         "messages": 6,
         "requests": 2,
         "bytes": first + second,
@@ -58,8 +59,9 @@ def test_a_conversation_is_measured(
         "shared_bytes": first,
         "reuse": first / second,
     }
+    figures |= {"lost_bytes": 0, "causes": {}, "breaks": 0}
     row = {"id": "talk", "file": "talk.jsonl", "line": 1, **figures}
-    assert found["conversations"] == [{**row, "first_break": None}]
+    assert found["conversations"] == [{**row, "first_break": None, "worst_break": None}]
     assert found["totals"] == {"conversations": 1, **figures, "broken": 0}
     assert found["run"].keys() == {"store", "written_messages", "writes", "seconds"}
     assert found["run"]["written_messages"] == 6
@@ -71,25 +73,47 @@ def test_a_conversation_is_measured(
 LOGS: dict[str, tuple[list[Any], Any]] = {
     "appended": ([body(TALK[:2]), body(TALK[:4]), body(TALK)], None),
     "repeated": ([body(TALK[:2]), body(TALK[:2]), body(TALK[:4])], None),
-    "edited first": ([body(TALK[:4]), body([LATER, *TALK[1:]])], (2, "messages[0]")),
+    "edited first": (
+        [body(TALK[:4]), body([LATER, *TALK[1:]])],
+        (2, "messages[0]", "messages[0].content", "system_changed"),
+    ),
     "edited middle": (
         [body(TALK), body([*TALK[:3], TALK[1], *TALK[4:]]), body(TALK)],
-        (2, "messages[3]"),
+        (2, "messages[3]", "messages[3].content", "message_edited"),
     ),
-    "shortened": ([body(TALK), body(TALK[:2]), body(TALK[:5])], (2, "messages[2]")),
-    "emptied": ([body(TALK), body([]), body(TALK)], (2, "messages[0]")),
-    "removed": ([body(TALK), body([SYSTEM, *TALK[3:]])], (2, "messages[1]")),
-    "swapped": ([body(TALK[:3]), body([SYSTEM, TALK[2], TALK[1]])], (2, "messages[1]")),
-    "model": ([body(TALK[:2], model="a"), body(TALK[:4], model="b")], (2, "header")),
-    "only model": ([body(TALK, model="a"), body(TALK, model="b")], (2, "header")),
+    "shortened": (
+        [body(TALK), body(TALK[:2]), body(TALK[:5])],
+        (2, "messages[2]", "messages[2]", "message_removed"),
+    ),
+    "emptied": (
+        [body(TALK), body([]), body(TALK)],
+        (2, "messages[0]", "messages[0]", "message_removed"),
+    ),
+    "removed": (
+        [body(TALK), body([SYSTEM, *TALK[3:]])],
+        (2, "messages[1]", "messages[1]", "truncated_head"),
+    ),
+    "swapped": (
+        [body(TALK[:3]), body([SYSTEM, TALK[2], TALK[1]])],
+        (2, "messages[1]", "messages[1]", "message_reordered"),
+    ),
+    "model": (
+        [body(TALK[:2], model="a"), body(TALK[:4], model="b")],
+        (2, "model", "model", "model"),
+    ),
+    "only model": (
+        [body(TALK, model="a"), body(TALK, model="b")],
+        (2, "model", "model", "model"),
+    ),
     "tools": (
         [
-            body(TALK[:2], model="a"),
-            body(TALK[:4], model="a"),
-            body(TALK, tools=[], model="a"),
+            body(TALK[:2], model="a", tools=[{"name": "look", "description": "x"}]),
+            body(TALK[:4], model="a", tools=[{"name": "look", "description": "x"}]),
+            body(TALK, model="a", tools=[{"name": "look", "description": "y"}]),
         ],
-        (3, "header"),
+        (3, "tools[0].description", "tools[0].description", "tools_changed"),
     ),
+    "no tools": ([body(TALK[:2], model="a"), body(TALK, tools=[], model="a")], None),
     "not in front": (
         [
             body(TALK[:2], temperature=0, model="a", stream=True, metadata={"x": 1}),
@@ -99,7 +123,7 @@ LOGS: dict[str, tuple[list[Any], Any]] = {
     ),
     "number form": (
         [body([{**SYSTEM, "x": 1}]), body([{**SYSTEM, "x": 1.0}])],
-        (2, "messages[0]"),
+        (2, "messages[0]", "messages[0].x", "number_form"),
     ),
     "cache mark": ([body([{**SYSTEM, "cache_control": {}}]), body([SYSTEM])], None),
 }
@@ -117,8 +141,10 @@ def test_a_log(
     found = run("replay", path, "--json").json
     row = found["conversations"][0]
     assert row["requests"] == len(requests)
-    assert row["first_break"] == (
-        first_break and {"request": first_break[0], "at": first_break[1]}
+    found_break = row["first_break"]
+    assert first_break == (
+        found_break
+        and tuple(found_break[name] for name in ("request", "at", "path", "cause"))
     )
     stored = store()
     record = stored["log"]
@@ -153,20 +179,70 @@ def test_a_log_that_broke_off_is_continued(
     assert store()["log"].request == record.request
 
 
+TABLE = """\
+conversation  messages  requests   bytes  reused %  first break  cause
+-------------------------------------------------------------------------------
+support-1042        10         5   4,210      75.6  -            -
+support-2077        12         6   5,955      63.9  request 4:   system_changed
+                                                    messages[0]
+-------------------------------------------------------------------------------
+total: 2            22        11  10,165      68.7  in 1 of 2
+
+1 break in all: 1 system_changed; 878 bytes lost
+"""
+
+
 def test_the_table(run: Any) -> None:
     ran = run("replay", str(EXAMPLE))
     assert ran.status == 0
     assert ran.err == ""
-    rows = ran.out.splitlines()
-    assert max(map(len, rows[:-1])) <= 80
-    assert all(row == row.rstrip() for row in rows)
-    assert rows[0].split("  ")[0] == "conversation"
-    assert "request 4: messages[0]" in ran.out
-    assert rows[-3].startswith("total: 2")
-    assert rows[-1].endswith(" s: raf-sessions.db")
-    again = run("replay", str(EXAMPLE)).out.splitlines()
-    assert again[:-1] == rows[:-1]
-    assert again[-1].startswith("nothing new to write in ")
+    *rows, last = ran.out.splitlines(keepends=True)
+    assert "".join(rows) == TABLE
+    assert last.startswith("28 messages written in ")
+    assert last.endswith(" s: raf-sessions.db\n")
+    *again, last = run("replay", str(EXAMPLE)).out.splitlines(keepends=True)
+    assert again == rows
+    assert last.startswith("nothing new to write in ")
+
+
+def test_breaks_are_counted_by_cause(run: Any) -> None:
+    late, later = ([{**SYSTEM, "content": f"It is {n}."}, *TALK[1:]] for n in "67")
+    first = [body(m) for m in (TALK[:2], TALK, [SYSTEM, *TALK[3:]], late, later)]
+    write("one", requests=first)
+    write("two", requests=[body(TALK, model="a"), body(TALK, model="b")])
+    found = run("replay", "one.jsonl", "two.jsonl", "--json").json
+    one, two = found["conversations"]
+    assert one["causes"] == {"system_changed": 2, "truncated_head": 1}
+    assert list(one["causes"]) == ["system_changed", "truncated_head"]
+    assert (one["breaks"], two["breaks"], found["totals"]["breaks"]) == (3, 1, 4)
+    assert found["totals"]["causes"] == {**one["causes"], **two["causes"]}
+    assert found["totals"]["broken"] == 2
+    worst = one["worst_break"]
+    assert (one["first_break"]["request"], worst["request"]) == (3, 5)
+    assert worst["before"] == '"It is 6."'
+    assert worst["after"] == '"It is 7."'
+    assert worst["lost_bytes"] == size(late)
+    lost = one["lost_bytes"] + two["lost_bytes"]
+    assert found["totals"]["lost_bytes"] == lost
+    out = run("replay", "one.jsonl", "two.jsonl").out
+    causes = "2 system_changed, 1 truncated_head, 1 model"
+    assert f"\n4 breaks in all: {causes}; {lost:,} bytes lost\n" in out
+
+
+def test_a_long_path_is_shortened(run: Any) -> None:
+    deep = {"type": "function", "function": {"name": "look", "parameters": None}}
+    tools = [
+        {**deep, "function": {"parameters": {"properties": {"\x1b" * 9: {"x": n}}}}}
+        for n in (1, 2)
+    ]
+    path = write("log", requests=[body(TALK, tools=[tool]) for tool in tools])
+    found = run("replay", path, "--json").json["conversations"][0]["first_break"]
+    assert found["at"] == found["path"]
+    rows = run("replay", path).out.splitlines()
+    assert re.search(r"request 2: +tools_changed$", rows[2])
+    assert rows[3].strip().startswith("tools[0].")
+    assert "…" in rows[3]
+    assert len(rows[3].strip()) == 20
 
 
 @pytest.mark.parametrize("columns", ["1", "40", "62", "80", "200"])
