@@ -14,6 +14,7 @@ from libc.string cimport memcmp, memcpy, memmove
 
 from xxh64 cimport read64, write64, xxh64, xxh64_pair
 
+from raf_session.errors import InvalidValueError
 from raf_session.frozen import MAX_DEPTH as _MAX_DEPTH, MAX_INT_BYTES as _MAX_INT_BYTES, FrozenDict, freeze
 from raf_session.calls import ToolCall
 from raf_session.messages import ChatMessage

@@ -311,9 +311,8 @@ def prefix_hashes(messages, seed=ROOT):
             link = next_link(link, out.digest)
             links.append(link)
             i += 1
-    except ValueError as error:
-        error.add_note(f"in messages[{i}]")
-        raise
+    except InvalidValueError as error:
+        raise error.within(f"messages[{i}]") from error
     finally:
         close_writer(&w)
     return links

@@ -578,7 +578,6 @@ cdef class PrefixTracker:
 cdef int walk_noted(Writer *w, object message, Py_ssize_t index) except -1:
     try:
         walk_frozen(w, message)
-    except ValueError as error:
-        error.add_note(f"in messages[{index}]")
-        raise
+    except InvalidValueError as error:
+        raise error.within(f"messages[{index}]") from error
     return 0

@@ -69,6 +69,7 @@ from typing_extensions import override
 from xxhash import xxh64_intdigest
 
 from raf_session._prefix_encoding import Writer, encode, encode_value, rendered_header
+from raf_session.errors import InvalidValueError
 from raf_session.frozen import freeze
 from raf_session.messages import ChatMessage
 from raf_session.prefix_evidence import Evidence, Header
@@ -149,9 +150,8 @@ def _measure_all(
     for index, message in enumerate(as_sequence(messages)):
         try:
             measures.append(_measure(message))
-        except ValueError as error:
-            error.add_note(f"in messages[{index}]")
-            raise
+        except InvalidValueError as error:
+            raise error.within(f"messages[{index}]") from error
     return measures
 
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from raf_session.prefix_match import PrefixMatch
+from raf_session.errors import InvalidValueError
+from raf_session.prefix import PrefixMatch, PrefixTracker
 from raf_session.request_shapes import PromptRequest
 from raf_session.request_shapes.fields import is_list, is_object, only_marks
 
-__all__ = ("in_body",)
+__all__ = ("in_body", "touch_body")
 
 _LIST: Final = re.compile(r"(tools|system|messages\[(\d+)]\.(?:content|parts))(?!\w)")
 """A list from which cache marks are taken, or which is its only text."""
@@ -40,6 +41,21 @@ def in_body(
     if path == difference.path:
         return match
     return match._replace(first_difference=replace(difference, path=path))
+
+
+def touch_body(
+    tracker: PrefixTracker, request: PromptRequest, body: Mapping[str, Any]
+) -> PrefixMatch:
+    """Record a reduced request in a tracker, and return its match.
+
+    Raises:
+        InvalidValueError: with the path as it leads through the body.
+    """
+    try:
+        return tracker.touch(request.messages, request.header)
+    except InvalidValueError as error:
+        path = _renamed(error.path, request, body)  # marks are counted in it
+        raise InvalidValueError(path, error.reason) from error
 
 
 def _indexed(path: str, request: PromptRequest, body: Mapping[str, Any]) -> str:

@@ -6,11 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 
+from raf_session.prefix import PrefixTracker
 from raf_session.prefix_match import CacheHints, PrefixMatch
 from raf_session.request_shapes import PromptRequest
 from raf_session.request_shapes.fields import is_list, is_object, only_marks
 
-__all__ = ("CacheLayout", "cache_hints")
+__all__ = ("TOOLS_END", "CacheLayout", "cache_hints")
+
+TOOLS_END: Final = -1
+"""The position after the tools, where a system prompt follows."""
 
 _CALL: Final = "call"
 _RESULT: Final = "result"
@@ -40,8 +44,13 @@ class CacheLayout(NamedTuple):
         positions: tuple[int, ...] | None = None
         if request.marks is not None:
             places = _Positions(request.messages)
+            front = TOOLS_END if "system" in request.header else 0
             positions = tuple(
-                0 if mark.message is None else places.after(mark.message, mark.part)
+                places.after(mark.message, mark.part)
+                if mark.message is not None
+                else front
+                if mark.in_tools
+                else 0
                 for mark in request.marks
             )
             asked = [m.ttl_seconds for m in request.marks if m.ttl_seconds is not None]
@@ -81,9 +90,18 @@ def cache_hints(
         total=places.after(len(request.messages) - 1, None),
         written=former.marks,
         read=now.marks,
+        tools_bytes=_tools_bytes(request),
         keys=(former.key, now.key),
         ttl_seconds=former.ttl_seconds,
     )
+
+
+def _tools_bytes(request: PromptRequest) -> int:
+    header = request.header
+    if "tools" not in header:
+        return 0
+    front = {name: header[name] for name in ("model", "tools") if name in header}
+    return PrefixTracker().touch((), front).header_bytes
 
 
 class _Positions:

@@ -83,6 +83,15 @@ class InvalidValueError(SessionError, ValueError):
         self.reason = reason
         super().__init__(f"{path}: {reason}" if path else reason)
 
+    def within(self, place: str) -> InvalidValueError:
+        """Return the same error as seen from further out.
+
+        Args:
+            place: where the value stands that this path leads through.
+        """
+        link = "." if self.path and not self.path.startswith("[") else ""
+        return InvalidValueError(f"{place}{link}{self.path}", self.reason)
+
 
 # Sessions ----------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from raf_session.body_paths import in_body
+from raf_session.body_paths import in_body, touch_body
 from raf_session.cache_positions import CacheLayout, cache_hints
 from raf_session.errors import InvalidValueError
 from raf_session.prefix import PrefixMatch, PrefixTracker
@@ -49,9 +49,9 @@ def compare_requests(
     former = read_request(previous, shape)
     request = read_request(current, shape)
     tracker = PrefixTracker()
-    tracker.touch(former.messages, former.header)
+    touch_body(tracker, former, previous)
     before = _evidence(tracker, former)
-    match = tracker.touch(request.messages, request.header)
+    match = touch_body(tracker, request, current)
     if not match.append_only:  # the tracker kept no large strings of dicts
         match = explain(match, before, _evidence(tracker, request))
     layouts = CacheLayout.of(former), CacheLayout.of(request)

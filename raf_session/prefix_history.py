@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from raf_session.body_paths import in_body
+from raf_session.body_paths import in_body, touch_body
 from raf_session.cache_positions import CacheLayout, cache_hints
 from raf_session.messages import ChatMessage
 from raf_session.prefix import PrefixMatch, PrefixTracker
@@ -138,7 +138,7 @@ class PrefixHistory:
             shape = told if certain or self._seen is None else self._seen
         request = read_request(body, shape)
         layout = CacheLayout.of(request)
-        match = self._tracker.touch(request.messages, request.header)
+        match = touch_body(self._tracker, request, body)
         if self._layout is not None:
             hints = cache_hints(self._layout, layout, request, match)
             match = match._replace(caching=hints)

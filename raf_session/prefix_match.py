@@ -123,7 +123,7 @@ class CacheHints(NamedTuple):
 
     Positions count the blocks of the messages: a text is one, and each part is one, but
     consecutive calls count as one, and so do consecutive results.  Position 0 is the
-    end of what stands in front of the messages.
+    end of what stands in front of the messages, -1 the end of the tools.
     """
 
     model: str | None
@@ -143,6 +143,9 @@ class CacheHints(NamedTuple):
 
     read: tuple[int, ...] | None
     """The same of this request's marks."""
+
+    tools_bytes: int
+    """The bytes of this request's header up to the end of its tools; 0 without any."""
 
     keys: tuple[str | None, str | None]
     """What partitions the cache, before and now.

@@ -71,11 +71,11 @@ def strip_marks(blocks: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
-def header_marks(*sections: object) -> list[CacheMark]:
-    """Return the marks in the tools and the system prompt, given in this order."""
+def header_marks(tools: object, system: object = None) -> list[CacheMark]:
+    """Return the marks in the tools and the system prompt."""
     return [
-        CacheMark(None, None, ttl)
-        for section in sections
+        CacheMark(None, None, ttl, in_tools=section is tools)
+        for section in (tools, system)
         if is_list(section)
         for _, ttl in block_marks(section)
     ]

@@ -41,6 +41,9 @@ class CacheMark(NamedTuple):
     ttl_seconds: int | None
     """How long it asks for; `None`: the provider's default."""
 
+    in_tools: bool = False
+    """Whether it stands in the tools."""
+
 
 class PromptRequest(NamedTuple):
     """A request body, reduced to what is rendered into the prompt.

@@ -8,7 +8,10 @@ from raf_session.prefix_match import PrefixMatch
 from raf_session.provider_rules import ProviderRules
 from raf_session.verdicts.outcomes import Outcome, Reason
 
-__all__ = ("BEGINS", "Case", "Expected", "SharedPrefix", "missed")
+__all__ = ("BEGINS", "NOTHING", "Case", "Expected", "SharedPrefix", "missed")
+
+NOTHING: Final = -2
+"""The position in front of everything."""
 
 BEGINS: Final = "The former request begins this one."
 
@@ -43,10 +46,22 @@ class Case(NamedTuple):
         whole = self.match.header_bytes + self.match.bytes
         return self.tokens * size // whole if whole else 0
 
-    @property
-    def front(self) -> int:
-        """The tokens in front of the messages."""
-        return self.share(self.match.header_bytes)
+    def until(self, position: int) -> tuple[int, int]:
+        """Return the tokens up to a place in front of the messages: at least, at most.
+
+        Args:
+            position: 0, `TOOLS_END` or `NOTHING`.
+        """
+        front = self.share(self.match.header_bytes)
+        if position == 0:
+            return front, front
+        if position == NOTHING:
+            return 0, 0
+        hints = self.match.caching
+        if hints is None:
+            return 0, front
+        tools = self.share(hints.tools_bytes)
+        return tools, tools
 
     def rounded(self, tokens: int) -> int:
         """Return how many of so many shared tokens are reused."""
@@ -60,7 +75,7 @@ class SharedPrefix(NamedTuple):
     low: int
     high: int
     end: int
-    """The last shared position at most; -1: not even the end of the front."""
+    """The last shared position at most; `NOTHING`: there is none."""
     sure: int
     """The same at least."""
     former: int | None
@@ -83,8 +98,8 @@ class Expected(NamedTuple):
     def amount(self) -> str:
         """The reused tokens in words."""
         if self.low == self.high:
-            return str(self.low)
-        return f"{self.low} to {self.high}"
+            return f"{self.low:,}"
+        return f"{self.low:,} to {self.high:,}"
 
 
 def missed(reason: Reason, text: str) -> Expected:

@@ -100,8 +100,9 @@ def _seen(mark: int, places: Sequence[tuple[int, int | None]]) -> bool:
 def _span(case: Case, shared: SharedPrefix, mark: int) -> tuple[int, int]:
     """Return the tokens in front of a mark: at least, at most."""
     low, high = shared.low, shared.high
-    if mark == 0:
-        low = high = min(case.front, high)
+    if mark <= 0:
+        least, most = case.until(mark)
+        low, high = min(least, high), min(most, high)
     elif mark < shared.end:
-        low = min(case.front, low)
+        low = min(case.until(0)[0], low)
     return (low if mark <= shared.sure or shared.whole else 0), high

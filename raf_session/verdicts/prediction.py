@@ -123,8 +123,10 @@ def _expect(case: Case) -> Expected:
 def _said(case: Case, expected: Expected) -> Expected:
     if expected.outcome is Outcome.MISS:
         return expected
-    steps = f", in steps of {case.block}" if case.block > 1 else ""
-    text = f"Expected from the cache: {expected.amount} of {case.tokens} tokens{steps}."
+    steps = f", in steps of {case.block:,}" if case.block > 1 else ""
+    text = (
+        f"Expected from the cache: {expected.amount} of {case.tokens:,} tokens{steps}."
+    )
     return expected._replace(text=f"{expected.text} {text}")
 
 
@@ -138,14 +140,14 @@ def _compare(case: Case, expected: Expected, reported: int) -> Expected:
     if reported == 0 and promised and expected.outcome is not Outcome.UNKNOWN:
         text = (
             f"{case.rules.name} reports 0 cached tokens where its rules promise "
-            f"{expected.amount} of {case.tokens}: a miss on the provider's side, not "
+            f"{expected.amount} of {case.tokens:,}: a miss on the provider's side, not "
             "your bytes."
         )
         return expected._replace(
             outcome=Outcome.MISS, reason=Reason.PROVIDER_SIDE_MISS, text=text
         )
     more = ", more than expected" if reported > expected.high else ""
-    text = f"{expected.text} The provider reports {reported} cached tokens{more}."
+    text = f"{expected.text} The provider reports {reported:,} cached tokens{more}."
     return expected._replace(text=text)
 
 

@@ -26,8 +26,8 @@ def reused(case: Case, shared: SharedPrefix) -> Expected:
     if keys[0] != keys[1] and rules.key_loses_cache:
         return missed(
             Reason.KEY_CHANGED,
-            f"The cache key changed from {keys[0]!r} to {keys[1]!r}, and {rules.name} "
-            "keeps a cache for each.",
+            f"The cache key changed from {_key(keys[0])} to {_key(keys[1])}, and "
+            f"{rules.name} keeps a cache for each.",
         )
     marked = rules.writes in _MARKED
     found = at_marks(case, shared) if marked else _by_tokens(case, shared, left)
@@ -49,6 +49,10 @@ def reused(case: Case, shared: SharedPrefix) -> Expected:
     return Expected(Outcome.UNKNOWN, Reason.KEY_CHANGED, 0, found.high, text)
 
 
+def _key(key: str | None) -> str:
+    return "none" if key is None else repr(key)
+
+
 def _by_tokens(case: Case, shared: SharedPrefix, left: str) -> Expected:
     if shared.whole:
         return Expected(Outcome.HIT, Reason.APPENDED, shared.low, shared.high, BEGINS)
@@ -67,15 +71,18 @@ def _minimum(case: Case, shared: SharedPrefix, found: Expected) -> Expected:
     least, most = case.minimum
     if found.outcome is Outcome.MISS or found.low >= most:
         return found
-    limit = f"{least}" if least == most else f"{least} to {most}, by the model,"
+    limit = f"{most:,} tokens"
+    if least != most:
+        limit = f"{least:,} to {limit}, by the model"
     if found.high < least:
         marked = case.rules.writes in _MARKED
+        before = "" if shared.whole else f"{found.text} "
         short = shared.whole or marked or case.tokens < least
         return missed(
             Reason.BELOW_MINIMUM if short else Reason.DIVERGED,
-            f"{'' if shared.whole else found.text + ' '}The prefix has {found.high} of "
-            f"the {case.tokens} tokens, and {case.rules.name} caches none of fewer "
-            f"than {limit} tokens.",
+            f"{before}The prefix has {found.high:,} of "
+            f"the {case.tokens:,} tokens, and {case.rules.name} caches none of fewer "
+            f"than {limit}.",
         )
     if found.outcome is Outcome.UNKNOWN:  # of which nothing is certain anyway
         return found
@@ -91,10 +98,11 @@ def _round(case: Case, shared: SharedPrefix, found: Expected) -> Expected:
         decided = found.outcome is not Outcome.UNKNOWN
         reason = Reason.ROUNDED_AWAY if decided else found.reason
         return Expected(Outcome.UNKNOWN, reason, 0, high, found.text)
+    before = "" if shared.whole else f"{found.text} "
     short = shared.whole or not case.rounded(case.tokens)
     held = ", the last of which is withheld" if case.rules.last_block_withheld else ""
     return missed(
         Reason.ROUNDED_AWAY if short else Reason.DIVERGED,
-        f"{'' if shared.whole else found.text + ' '}The shared prefix has {found.high} "
-        f"tokens, and {case.rules.name} reuses full blocks of {case.block}{held}.",
+        f"{before}The shared prefix has {found.high:,} "
+        f"tokens, and {case.rules.name} reuses full blocks of {case.block:,}{held}.",
     )

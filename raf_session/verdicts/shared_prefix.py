@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 
+from raf_session.cache_positions import TOOLS_END
 from raf_session.prefix_match import Cause, PrefixMatch
 from raf_session.provider_rules import (
     EVERYTHING,
@@ -13,7 +15,7 @@ from raf_session.provider_rules import (
     ProviderRules,
     WriteRule,
 )
-from raf_session.verdicts.cases import Case, SharedPrefix
+from raf_session.verdicts.cases import NOTHING, Case, SharedPrefix
 
 __all__ = ("alike_but_for_form", "appended", "diverged", "leaving")
 
@@ -47,22 +49,27 @@ def diverged(case: Case) -> SharedPrefix:
     if not match.header_changed:
         if "messages" in kept.certain:
             return shared
-        front = min(shared.low, case.front)
+        front = min(shared.low, case.until(0)[0])
         return SharedPrefix(front, front, 0, 0, None, whole=False)
     if "messages" in kept.possible:  # under another header they were not compared
         high = case.tokens if case.given is None else case.given
         end = match.caching.total if match.caching else match.messages
-        return SharedPrefix(0, high, end, -1, end, whole=False)
-    high = case.front if kept.possible else 0
-    sure = "system" in kept.certain
-    low = high if sure else 0
+        return SharedPrefix(0, high, end, NOTHING, end, whole=False)
+    end, sure = _end(kept.possible), _end(kept.certain)
+    low, high = case.until(sure)[0], case.until(end)[1]
     if case.given is not None:
         told = _section(match) in {"tools", "system"}
         by_token = told and rules.writes is WriteRule.BLOCKS
         high = case.given if by_token else min(case.given, high)
         low = high if by_token else min(low, high)
-    end, certain = 0 if high else -1, 0 if sure else -1
-    return SharedPrefix(low, high, end, certain, None, whole=False)
+    return SharedPrefix(low, high, end if high else NOTHING, sure, None, whole=False)
+
+
+def _end(sections: Collection[str]) -> int:
+    """Return the position after the last of these sections."""
+    if "system" in sections:
+        return 0
+    return TOOLS_END if "tools" in sections else NOTHING
 
 
 def _kept(match: PrefixMatch, rules: ProviderRules) -> Kept:

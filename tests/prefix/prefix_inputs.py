@@ -291,8 +291,7 @@ def outcome(call: Callable[..., Any], *args: Any) -> tuple[Any, ...]:
     try:
         return ("value", call(*args))
     except InvalidValueError as error:
-        notes = tuple(getattr(error, "__notes__", ()))
-        return ("invalid", error.path, error.reason, notes)
+        return ("invalid", error.path, error.reason)
     except Exception as error:  # noqa: BLE001  (whatever it is, both must raise it)
         return (type(error), str(error))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from raf_session.errors import InvalidValueError
 from raf_session.prefix_comparison import compare_requests
 from raf_session.prefix_history import PrefixHistory
 
@@ -113,6 +114,35 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "config.thinking_config.thinking_budget",
     ),
 }
+
+
+NAN = float("nan")
+FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "a role": ({"model": "m", "messages": [{"role": "x"}]}, "messages[0].role"),
+    "a number in a tool": (
+        bedrock(toolConfig={"tools": [POINT, {"toolSpec": NAN}]}),
+        "toolConfig.tools[1].toolSpec",
+    ),
+    "a number in an item": (
+        {"model": "m", "input": [{"role": "user", "content": [{"x": [NAN]}]}]},
+        "input[0].content[0].x[0]",
+    ),
+    "a number behind a mark": (
+        bedrock(**user({"text": "q"}, POINT, {"text": NAN})),
+        "messages[0].content[2].text",
+    ),
+    "a key of the history": ({"model": "m", "input": "a", "conversation": "c"}, ""),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_told_where_it_stands(name: str) -> None:
+    body, path = FAULTS[name]
+    good = {**body, "messages": []} if "messages" in body else body
+    for call in (PrefixHistory().touch_request, lambda b: compare_requests(good, b)):
+        with pytest.raises(InvalidValueError) as caught:
+            call(body)
+        assert caught.value.path == (path or "conversation")
 
 
 @pytest.mark.parametrize("name", CASES)

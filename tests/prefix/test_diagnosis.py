@@ -233,7 +233,7 @@ def test_agreement_on_the_key() -> None:
     diagnosis = missed("prompt_cache_key_changed", "openai")
 
     def found(*keys: str) -> Any:
-        hints = CacheHints(None, 2, 3, None, None, keys, None)  # type: ignore[arg-type]
+        hints = CacheHints(None, 2, 3, None, None, 0, keys, None)  # type: ignore[arg-type]
         return match(Cause.NONE, caching=hints)
 
     assert agrees(diagnosis, found("a", "b")) is True

@@ -17,6 +17,8 @@ from raf_session.messages import ChatMessage
 PATH = Path(__file__).parents[1] / "vectors" / "prefix-v1.json"
 VECTORS: dict[str, Any] = json.loads(PATH.read_text(encoding="ascii"))
 MESSAGES: list[dict[str, Any]] = VECTORS["messages"]
+HEADERS: list[dict[str, Any]] = VECTORS["headers"]
+MARKS = frozenset(("cache_control", "cachePoint", "prompt_cache_breakpoint"))
 
 
 @pytest.mark.parametrize("vector", MESSAGES, ids=lambda vector: vector["name"])
@@ -35,10 +37,9 @@ def test_the_chain(prefix_impl: ModuleType) -> None:
     assert VECTORS["format"] == prefix_impl.FORMAT_VERSION
 
 
-@pytest.mark.parametrize(
-    "vector", VECTORS["headers"], ids=lambda vector: vector["name"]
-)
+@pytest.mark.parametrize("vector", HEADERS, ids=lambda vector: vector["name"])
 def test_headers(prefix_impl: ModuleType, vector: dict[str, Any]) -> None:
+    assert prefix_impl.encode_header(vector["input"]).hex() == vector["encoding"]
     assert f"{prefix_impl.header_digest(vector['input']):016x}" == vector["digest"]
 
 
@@ -64,6 +65,29 @@ def test_by_xxhash_alone() -> None:
         assert len(encoding) + reader.saved == vector["size"]
         assert _without_marks(vector["input"]) == value
         assert type(value) is dict
+
+
+@pytest.mark.parametrize("vector", HEADERS, ids=lambda vector: vector["name"])
+def test_headers_by_xxhash_alone(vector: dict[str, Any]) -> None:
+    encoding = bytes.fromhex(vector["encoding"])
+    assert xxh64_intdigest(encoding) == int(vector["digest"], 16)
+    reader = Reader(encoding)
+    assert reader.byte() == VECTORS["format"]
+    value = reader.value()
+    assert reader.at == len(encoding)
+    # As text: it tells 1, 1.0 and true apart, and has the order of keys.
+    assert json.dumps(value) == json.dumps(_hashed(_header_without_marks(vector)))
+
+
+def test_header_names_are_distinct_and_digests_too() -> None:
+    names = [vector["name"] for vector in HEADERS]
+    assert len(set(names)) == len(names)
+    alike = {"fields in an order": "tools", "marked tools": "tools"}
+    alike |= {"marked system": "system as a list"}
+    digests = {vector["name"]: vector["digest"] for vector in HEADERS}
+    for name, other in alike.items():
+        assert digests.pop(name) == digests[other]
+    assert len(set(digests.values())) == len(digests)
 
 
 def test_names_are_distinct_and_digests_too() -> None:
@@ -121,16 +145,29 @@ class Reader:
 
 def _without_marks(message: dict[str, Any]) -> Any:
     """Return what an encoding reads back as, but for the order of keys."""
-    marks = {"cache_control", "cachePoint", "prompt_cache_breakpoint"}
-    bare = {key: value for key, value in message.items() if key not in marks}
-    content = bare.get("content")
-    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
-        bare["content"] = [
-            {key: value for key, value in part.items() if key not in marks}
-            for part in content
-            if not part or not marks.issuperset(part)
-        ]
+    bare = _bare(message)
+    if "content" in bare:
+        bare["content"] = _without_marked(bare["content"])
     return _hashed(bare)
+
+
+def _header_without_marks(vector: dict[str, Any]) -> Any:
+    if not isinstance(vector["input"], dict):
+        return vector["input"]
+    header = _bare(vector["input"])
+    for name in {"tools", "system"} & header.keys():
+        header[name] = _without_marked(header[name])
+    return header
+
+
+def _bare(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key not in MARKS}
+
+
+def _without_marked(value: Any) -> Any:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        return value
+    return [_bare(one) for one in value if not one or not MARKS.issuperset(one)]
 
 
 def _hashed(value: Any) -> Any:
