@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import NamedTuple
 
 from typing_extensions import override
 
 from raf_session.cli.terminal import one_line
 from raf_session.errors import InvalidValueError
+from raf_session.request_shapes.fields import unexpected as unexpected_value
 
 __all__ = ("Fault", "Place", "invalid", "unexpected")
 
@@ -46,15 +47,4 @@ def invalid(place: Place, path: str, error: InvalidValueError) -> Fault:
 
 def unexpected(place: Place, path: str, value: object, wanted: str) -> Fault:
     """Return the fault of a JSON value that is of another kind than is wanted."""
-    front = f"{path}: " if path else ""
-    kind = _KINDS.get(type(value), "a number")
-    return Fault(place, f"{front}{kind} where {wanted} is expected")
-
-
-_KINDS: Final[dict[type[Any], str]] = {
-    dict: "an object",
-    list: "a list",
-    str: "a string",
-    bool: "a boolean",
-    type(None): "null",
-}
+    return Fault(place, str(unexpected_value(path, value, wanted)))

@@ -23,6 +23,7 @@ __all__ = (
     "read_messages",
     "read_object",
     "reduce_fields",
+    "unexpected",
     "unless",
 )
 
@@ -127,6 +128,24 @@ def reduce_fields(
 # Reading -------------------------------------------------------------------------
 
 
+_KINDS: Final[Mapping[type[Any], str]] = {
+    dict: "an object",
+    list: "a list",
+    tuple: "a list",
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+def unexpected(path: str, value: object, wanted: str) -> InvalidValueError:
+    """Return the error of a JSON value that is of another kind than is wanted."""
+    kind = _KINDS.get(type(value), type(value).__name__)
+    return InvalidValueError(path, f"{kind} where {wanted} is expected")
+
+
 def read_messages(body: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
     """Return the list of this name, which holds objects only.
 
@@ -137,12 +156,11 @@ def read_messages(body: Mapping[str, Any], name: str) -> Sequence[Mapping[str, A
     if value is None:
         raise InvalidValueError(name, "missing")
     if not is_list(value):
-        raise InvalidValueError(name, f"{type(value).__name__} where a list belongs")
+        raise unexpected(name, value, "a list")
     if not _PLAIN.issuperset(map(type, value)):
         for index, message in enumerate(value):
             if not is_object(message):
-                reason = f"{type(message).__name__} where a message belongs"
-                raise InvalidValueError(f"{name}[{index}]", reason)
+                raise unexpected(f"{name}[{index}]", message, "a message")
     return value
 
 
@@ -155,8 +173,7 @@ def read_object(value: object, path: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not is_object(value):
-        kind = type(value).__name__
-        raise InvalidValueError(path, f"{kind} where an object belongs")
+        raise unexpected(path, value, "an object")
     return value
 
 

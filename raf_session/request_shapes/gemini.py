@@ -14,6 +14,7 @@ from raf_session.request_shapes.fields import (
     is_list,
     is_object,
     read_object,
+    unexpected,
     unless,
 )
 from raf_session.request_shapes.prompt import PromptRequest, RequestShape
@@ -171,4 +172,4 @@ def _read_part(part: Any, path: str) -> Mapping[str, Any]:
         return {"text": part}
     if is_object(part):
         return part
-    raise InvalidValueError(path, f"{type(part).__name__} where a content belongs")
+    raise unexpected(path, part, "a content")

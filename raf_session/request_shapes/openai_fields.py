@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from raf_session.errors import InvalidValueError
 from raf_session.request_shapes.fields import (
     TRANSPORT,
     Reducer,
     dropping,
     is_object,
+    unexpected,
     unless,
 )
 from raf_session.request_shapes.marks import parse_ttl
@@ -51,8 +51,7 @@ def read_cache_key(body: Mapping[str, Any]) -> str | None:
         if isinstance(value, str):
             return value
         if value is not None:
-            kind = type(value).__name__
-            raise InvalidValueError(name, f"{kind} where a string belongs")
+            raise unexpected(name, value, "a string")
     return None
 
 

@@ -128,14 +128,20 @@ def test_a_broken_object_over_lines(run: Any) -> None:
         ({}, "requests: an object where a list is expected"),
         ([[]], "requests[0]: a list where a request body is expected"),
         ([{"messages": []}, {}], "requests[1].messages: missing"),
-        ([{"body": {"messages": 7}}], "requests[0].body.messages: int where a list"),
-        ([{"messages": [7]}], "requests[0].messages[0]: int where a message belongs"),
+        ([{"body": {"messages": 7}}], "requests[0].body.messages: a number where a list"),
+        (
+            [{"messages": [7]}],
+            "requests[0].messages[0]: a number where a message is expected",
+        ),
         ([{"contents": [{"role": 7}]}], "requests[0].contents[0].role: 7 is no role"),
         (
             [{"input": "x", "conversation": "c"}],
             "requests[0].conversation: the history",
         ),
-        ([{"messages": "x"}], "requests[0].messages: str where a list belongs"),
+        (
+            [{"messages": "x"}],
+            "requests[0].messages: a string where a list is expected",
+        ),
         ([{"messages": [{"role": 1}]}], "requests[0].messages[0].role: 1 is no role"),
         ([{"messages": [], "tools": json.loads(DEEP)}], "requests[0].tools"),
     ],

@@ -158,7 +158,10 @@ def test_the_example(run: Any) -> None:
         ('{"role": "user"}', "a message in a file that began with a request"),
         ("7", "a number where a conversation or a message"),
         ('{"x": 1}', 'an object without "messages", "requests" or "role"'),
-        ('{"model": "m", "messages": 7}', "messages: int where a list belongs"),
+        (
+            '{"model": "m", "messages": 7}',
+            "messages: a number where a list is expected",
+        ),
         ('{"model": "m", "messages": [{}]}', "messages[0].role: "),
         ('{"model": "m", "messages"', "not JSON"),
     ],
@@ -176,7 +179,7 @@ def test_what_is_before_a_fault_is_stored(
 
 def test_a_broken_first_body_makes_nothing(run: Any) -> None:
     Path("chat.jsonl").write_text('{"model": "m", "messages": 7}\n')
-    assert "chat.jsonl:1: messages: int" in run("replay", "chat.jsonl").fault
+    assert "chat.jsonl:1: messages: a number" in run("replay", "chat.jsonl").fault
     assert not Path("raf-sessions.db").exists()
 
 

@@ -387,7 +387,7 @@ def test_marks_are_found_where_they_stand() -> None:
         "cache_control": hour,
     }
     assert read_request(body, "anthropic").marks == (
-        CacheMark(None, None, 3600),
+        CacheMark(None, None, 3600, in_tools=True),
         CacheMark(None, None, 300),
         CacheMark(0, 1, None),
         CacheMark(1, None, None),
@@ -409,7 +409,7 @@ def test_marks_of_the_other_shapes() -> None:
         ],
     }
     assert read_request(body).marks == (
-        CacheMark(None, None, 3600),
+        CacheMark(None, None, 3600, in_tools=True),
         CacheMark(None, None, 3600),
         CacheMark(0, 1, 3600),
     )
