@@ -128,7 +128,7 @@ def test_a_broken_object_over_lines(run: Any) -> None:
         ({}, "requests: an object where a list is expected"),
         ([[]], "requests[0]: a list where a request body is expected"),
         ([{"messages": []}, {}], "requests[1].messages: missing"),
-        ([{"body": {"messages": 7}}], "requests[0].body.messages: a number where a list"),
+        ([{"body": {"messages": 7}}], "requests[0].body.messages: a number where"),
         (
             [{"messages": [7]}],
             "requests[0].messages[0]: a number where a message is expected",
