@@ -1,4 +1,4 @@
-"""`python -m benches [prefix|append|load ...] [--json FILE] [--quick]`."""
+"""`python -m benches [prefix|detectors|append|load ...] [--json FILE] [--quick]`."""
 
 from __future__ import annotations
 
@@ -8,31 +8,52 @@ import json
 import logging
 from pathlib import Path
 
-from benches import append, load, prefix
+from benches import append, breaks, load, prefix
 from benches.report import Row, print_table, to_json
+
+WORK = ["prefix", "detectors", "append", "load"]
+
+
+def _work(name: str) -> str:
+    if name not in WORK:
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(WORK)}")
+    return name
 
 
 def main() -> None:
     """Run what was asked for, print the table, and write JSON where asked."""
     parser = argparse.ArgumentParser(prog="python -m benches", description=__doc__)
-    parser.add_argument("work", nargs="*", help="prefix, append, load; default: all")
+    parser.add_argument("work", nargs="*", type=_work, help=", ".join(WORK))
+    parser.add_argument(
+        "--pairs",
+        type=Path,
+        default=breaks.PAIRS,
+        help="pairs of requests for the detectors; default: tests/vectors",
+    )
     parser.add_argument("--json", type=Path, help="write what was measured here")
     parser.add_argument("--quick", action="store_true", help="once through, no figures")
     args = parser.parse_args()
     logging.disable(logging.WARNING)  # the peers' own
-    wanted = args.work or ["prefix", "append", "load"]
+    wanted = args.work or WORK
     rows: list[Row] = []
+    findings: breaks.Findings | None = None
     if "prefix" in wanted:
         rows += prefix.rows(quick=args.quick)
+    if "detectors" in wanted:
+        findings = breaks.find(args.pairs)
+        rows += breaks.rows(quick=args.quick)
     if "append" in wanted:
         rows += asyncio.run(append.rows(quick=args.quick))
     if "load" in wanted:
         rows += asyncio.run(load.rows(quick=args.quick))
     print_table(rows)
+    measured = to_json(rows)
+    if findings is not None:
+        breaks.print_findings(findings)
+        measured["detectors"] = findings.to_json()
     if args.json is not None:
-        args.json.write_text(
-            json.dumps(to_json(rows), indent=2) + "\n", encoding="utf-8"
-        )
+        text = json.dumps(measured, indent=2) + "\n"
+        args.json.write_text(text, encoding="utf-8")
 
 
 main()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benches.detectors import DISTRIBUTIONS
 from benches.peers import PEERS, version
 from benches.timing import Timing
 
@@ -36,7 +37,7 @@ def machine() -> dict[str, Any]:
     import sqlite3
 
     libraries = ["pydantic", "anyio", "xxhash", "orjson"]
-    names = [*libraries, *(peer.distribution for peer in PEERS)]
+    names = [*libraries, *DISTRIBUTIONS, *(peer.distribution for peer in PEERS)]
     return {
         "python": platform.python_version(),
         "implementation": sys.implementation.name,

@@ -92,6 +92,9 @@ def history_change(before: Evidence, after: Evidence, first: int) -> Cause | Non
     if first == len(new):
         dropped = range(first, len(old))
         return Cause.REASONING_DROPPED if _reasoning(before, dropped) else _REMOVED
+    rest = old[first + 1 :]
+    if rest and rest == new[first + 1 : len(old)]:
+        return None  # one message alone, whose place is kept
     if _reordered(old, new, first):
         return Cause.MESSAGE_REORDERED
     old_end, new_end = _resumption(old, new, first)

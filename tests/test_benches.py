@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,3 +22,8 @@ def test_benches_run() -> None:
     assert "prefix, all 200 replaced" in done.stdout
     assert "append, memory" in done.stdout
     assert "load 20 messages" in done.stdout
+    counts = dict(
+        re.findall(r"^    (\w+) +(\d+ +\d+ +\d+)$", done.stdout, re.MULTILINE)
+    )
+    for ours in ("compare_requests", "PrefixHistory"):
+        assert counts[ours].split() == ["0", "0", "0"]  # missed, false, unread

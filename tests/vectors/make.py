@@ -104,6 +104,17 @@ MESSAGES: dict[str, dict[str, Any]] = {
     "large key": {"role": "user", "k" * 5000: 1},
 }
 
+TOOL = {"type": "function", "function": {"name": "f"}}
+
+
+def nested(depth: int) -> Any:
+    """Return that many lists in one another."""
+    value: list[Any] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
 HEADERS: dict[str, Any] = {
     "nothing": {},
     "model": {"model": "m"},
@@ -114,6 +125,49 @@ HEADERS: dict[str, Any] = {
         **MARK,
     },
     "key order": {"tools": [{"a": 1, "b": 2}, {"b": 2, "a": 1}]},
+    "fields in another order": {"tools": [TOOL], "model": "m"},
+    "fields in an order": {"model": "m", "tools": [TOOL]},
+    "system": {"model": "m", "system": "Be brief."},
+    "system as a list": {"system": [{"type": "text", "text": "Be brief."}]},
+    "marked system": {
+        "system": [
+            {"type": "text", "text": "Be brief.", **MARK},
+            {"cachePoint": {"type": "default"}},
+        ],
+        "prompt_cache_breakpoint": {"mode": "explicit"},
+    },
+    "mark that is null": {"tools": [{"name": "f", "cache_control": None}]},
+    "lists of marks alone": {"tools": [MARK], "system": [{"cachePoint": {}}]},
+    "empty lists and objects": {"tools": [], "system": [{}], "x": {}, "y": [[]]},
+    "lists that hold more than objects": {"tools": [{"name": "f", **MARK}, "g"]},
+    "lists under other names": {"x": [{"name": "f", **MARK}], "y": MARK},
+    "sections that are no lists": {"tools": {"name": "f", **MARK}, "system": None},
+    "marks inside of a tool": {"tools": [{"name": "f", "input": [MARK, {"x": MARK}]}]},
+    "nested values": {
+        "response_format": {"type": "json_schema", "schema": {"a": [{"b": [[], {}]}]}},
+        "x": [[[[None, False, True]]], {"": {"": ""}}],
+    },
+    "nested 199 deep": {"x": nested(199)},
+    "numbers": {
+        "x": [0, -1, 127, 128, 2**31, 2**53 + 1, -(2**63), 2**64, -(10**40)],
+        "y": [0.0, -0.0, 1.0, 0.5, -2.25, 1e16, 1e-7, 5e-324],
+        "z": [1, 1.0, True],
+    },
+    "the largest integers": {"x": [2**14279 - 1, -(2**14279)]},
+    "strings": {"model": "你好 e\u0301 \U0001f600 \u0000", "x": ["\ud800", "\udfff"]},
+    "large strings": {
+        "system": "a" * 4096,
+        "tools": [{"name": "f", "description": "é" * 2048}, {"k" * 4096: "b" * 4095}],
+    },
+    "list of 128 values": {"x": [1] * 128},
+    "null": None,
+    "true": True,
+    "integer": 1,
+    "float": 1.0,
+    "string": "m",
+    "large string": "a" * 5000,
+    "list": [],
+    "list of marks": [MARK, {"tools": [MARK]}],
 }
 
 
@@ -139,6 +193,7 @@ def vectors() -> dict[str, Any]:
             {
                 "name": name,
                 "input": header,
+                "encoding": prefix.encode_header(header).hex(),
                 "digest": f"{prefix.header_digest(header):016x}",
             }
             for name, header in HEADERS.items()
