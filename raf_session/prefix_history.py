@@ -11,7 +11,7 @@ from raf_session.cache_positions import CacheLayout, cache_hints
 from raf_session.messages import ChatMessage
 from raf_session.prefix import PrefixMatch, PrefixTracker
 from raf_session.prefix_match import Cause
-from raf_session.request_shapes import RequestShape, read_request, shape_of
+from raf_session.request_shapes import RequestShape, read_request, shape_named, shape_of
 
 __all__ = ("HistoryEntry", "PrefixHistory")
 
@@ -81,7 +81,7 @@ class PrefixHistory:
         self._causes: Counter[Cause] = Counter()
         self._entries: deque[HistoryEntry] = deque(maxlen=limit)
         self._tracker = PrefixTracker()
-        self._provider = provider
+        self._shape = None if provider is None else shape_named(provider)
         self._seen: RequestShape | None = None
         self._layout: CacheLayout | None = None
         self._last_bytes = 0
@@ -132,7 +132,7 @@ class PrefixHistory:
             InvalidValueError: it is no body of its API, with the path to what is
                 wrong; nothing is recorded.
         """
-        shape = self._provider
+        shape = self._shape
         if shape is None:
             told, certain = shape_of(body)
             shape = told if certain or self._seen is None else self._seen

@@ -14,7 +14,14 @@ from raf_session.request_shapes.openai_chat import read_openai_chat
 from raf_session.request_shapes.openai_responses import read_openai_responses
 from raf_session.request_shapes.prompt import CacheMark, PromptRequest, RequestShape
 
-__all__ = ("CacheMark", "PromptRequest", "RequestShape", "read_request", "shape_of")
+__all__ = (
+    "CacheMark",
+    "PromptRequest",
+    "RequestShape",
+    "read_request",
+    "shape_named",
+    "shape_of",
+)
 
 _READERS: Final[Mapping[RequestShape, Callable[[Mapping[str, Any]], PromptRequest]]] = {
     RequestShape.OPENAI_CHAT: read_openai_chat,
@@ -27,6 +34,18 @@ _SHAPES: Final[Mapping[str, RequestShape]] = {
     **{shape.value: shape for shape in RequestShape},
     **dict.fromkeys(("openai", "deepseek", "vllm", "sglang"), RequestShape.OPENAI_CHAT),
 }
+
+
+def shape_named(name: RequestShape | str) -> RequestShape:
+    """Return the API of this name, or that this provider speaks.
+
+    Raises:
+        ValueError: the name is none of the known ones.
+    """
+    shape = _SHAPES.get(name)
+    if shape is None:
+        raise ValueError(f"{name!r} is no shape; known are {', '.join(_SHAPES)}")
+    return shape
 
 
 def read_request(
@@ -46,7 +65,5 @@ def read_request(
     """
     if not is_object(body):
         raise TypeError(f"a request body is a mapping, not {type(body).__name__}")
-    known = shape_of(body)[0] if shape is None else _SHAPES.get(shape)
-    if known is None:
-        raise ValueError(f"{shape!r} is no shape; known are {', '.join(_SHAPES)}")
+    known = shape_of(body)[0] if shape is None else shape_named(shape)
     return _READERS[known](body)
