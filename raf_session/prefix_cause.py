@@ -50,6 +50,7 @@ from raf_session.prefix_forms import (
     MISSING,
     Leaf,
     Step,
+    as_parts,
     first_leaf,
     form_cause,
     is_array,
@@ -179,7 +180,10 @@ def _prefix_lengths(items: Sequence[int | None]) -> list[int]:
 
 def compare_messages(before: Any, after: Any) -> Change:
     """Return the cause of a change within one message, and its leaf."""
-    before, after = _with_parts(before, after), _with_parts(after, before)
+    one, other = before.get("content"), after.get("content")
+    if is_array(one) is not is_array(other):
+        before = _with_content(before, as_parts(one, other))
+        after = _with_content(after, as_parts(other, one))
     leaf = first_leaf(before, after)
     if leaf is None:
         return Change(Cause.UNKNOWN)
@@ -200,12 +204,8 @@ def compare_messages(before: Any, after: Any) -> Change:
     return Change(Cause.MESSAGE_EDITED, leaf)
 
 
-def _with_parts(message: dict[Step, Any], other: dict[Step, Any]) -> dict[Step, Any]:
-    """Return the message with its text as a part, where the other one has several."""
-    text, parts = message.get("content"), other.get("content")
-    if not isinstance(text, str) or not is_array(parts) or len(parts) < 2:
-        return message
-    return {**message, "content": [{"type": "text", "text": text}]}
+def _with_content(message: dict[Step, Any], content: Any) -> dict[Step, Any]:
+    return {**message, "content": content} if "content" in message else message
 
 
 def _turned(before: dict[Step, Any], after: dict[Step, Any], field: str) -> bool:

@@ -18,6 +18,7 @@ from raf_session.prefix_forms import (
     MISSING,
     Leaf,
     Step,
+    as_parts,
     canonical_digest,
     first_leaf,
     form_cause,
@@ -128,6 +129,8 @@ def _header_difference(before: Evidence, after: Evidence) -> tuple[Cause, Differ
 
 def _field_difference(name: Step, then: Any, now: Any) -> tuple[Cause, Difference]:
     place = _path("", (name,))
+    if name == "system":
+        then, now = as_parts(then, now), as_parts(now, then)
     leaf = first_leaf(then, now) or Leaf((), then, now)
     if name == "tools":
         change, index = compare_tools(then, now)

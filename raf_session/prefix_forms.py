@@ -19,6 +19,7 @@ __all__ = (
     "MISSING",
     "Leaf",
     "Step",
+    "as_parts",
     "canonical_digest",
     "first_leaf",
     "form_cause",
@@ -276,6 +277,18 @@ def plain_form(value: Any) -> Any:
     if is_array(plain.get("content")):
         plain["content"] = _only_text(plain["content"])
     return plain
+
+
+def as_parts(value: Any, other: Any) -> Any:
+    """Return a text as a list of one part, where the other value is one of others.
+
+    So that a part which came or went stands where it is.
+    """
+    if not isinstance(value, str | LargeText) or not is_array(other):
+        return value
+    if not is_array(_only_text(other)):  # what differs is the form as well
+        return value
+    return [{"type": "text", "text": value}]
 
 
 def _only_text(parts: Sequence[Any]) -> Any:
