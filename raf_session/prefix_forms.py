@@ -222,7 +222,7 @@ def _canonical_text(text: str, forms: frozenset[Cause]) -> Any:
     What parsing hides stays in sight, unless it is one of these forms: the white space
     between tokens, how strings are escaped, how numbers are written.
     """
-    if text[:1] not in {"{", "["} or _nesting(text) > _DEEPEST_TEXT:
+    if text[:1] not in {"{", "["} or _is_deep(text):
         return _plain(text, forms)
     try:
         value = load_json(text)
@@ -241,13 +241,14 @@ def _canonical_text(text: str, forms: frozenset[Cause]) -> Any:
     return [_canonical(value, forms, inside=True), *hidden]
 
 
-def _nesting(text: str) -> int:
-    """Return how deep JSON text is nested, or more where strings hold brackets."""
-    depth = deepest = 0
-    for bracket in _BRACKET.findall(text):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
+def _is_deep(text: str) -> bool:
+    """Whether JSON text is nested deeply, or seems so by brackets in its strings."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text):
+        depth += 1 if bracket.group() in "[{" else -1
+        if depth > _DEEPEST_TEXT:
+            return True
+    return False
 
 
 def wire_digest(value: Any) -> int:
