@@ -60,7 +60,7 @@ class Case(NamedTuple):
         hints = self.match.caching
         if hints is None:
             return 0, front
-        tools = self.share(hints.tools_bytes)
+        tools = min(front, self.share(hints.tools_bytes))
         return tools, tools
 
     def rounded(self, tokens: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 import runpy
 import struct
@@ -13,8 +14,10 @@ from types import ModuleType
 from typing import Any, Final
 
 import pytest
+from prefix_inputs import deep
 from xxhash import xxh64_intdigest
 
+from raf_session.errors import InvalidValueError
 from raf_session.frozen import MAX_DEPTH, MAX_INT_BYTES
 from raf_session.messages import MessageRole
 from raf_session.parts import PART_TYPES
@@ -350,6 +353,60 @@ def test_the_program_of_the_document(tmp_path: Path) -> None:
         made = [program["encode_header"](vector["header"])]
         made += [program["encode_message"](dict(m)) for m in request.messages]
         assert made == encodings(vector), vector["name"]
+
+
+BAD_BODIES: Final[list[tuple[str, dict[str, Any], str]]] = [
+    ("openai-chat", {}, "messages"),
+    ("openai-chat", {"messages": {}}, "messages"),
+    ("openai-chat", {"messages": [{}, 5]}, "messages[1]"),
+    ("openai-chat", {"messages": [], "user_id": 5}, "user_id"),
+    ("openai-responses", {"input": 5}, "input"),
+    ("openai-responses", {"input": "", "cache_salt": {}}, "cache_salt"),
+    ("openai-responses", {"input": "", "conversation": "c"}, "conversation"),
+    ("anthropic", {"messages": None}, "messages"),
+    ("gemini", {}, "contents"),
+    ("gemini", {"contents": 5}, "contents"),
+    ("gemini", {"contents": ["a", None]}, "contents[1]"),
+    ("gemini", {"contents": ["a", ["b", 5]]}, "contents[1][1]"),
+    ("gemini", {"contents": [], "config": []}, "config"),
+    ("gemini", {"contents": [], "topP": 1, "config": {"top_p": 1}}, "config.top_p"),
+    ("gemini", {"contents": [], "config": {"contents": []}}, "config.contents"),
+    ("gemini", {"contents": "", "systemInstruction": "", "system": ""}, "system"),
+    ("bedrock", {"messages": [], "toolConfig": []}, "toolConfig"),
+    ("bedrock", {"messages": [], "modelId": "m", "model": "m"}, "model"),
+]
+
+
+@pytest.mark.parametrize(("shape", "body", "path"), BAD_BODIES)
+def test_the_refusals_of_bodies(shape: str, body: dict[str, Any], path: str) -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        read_request(body, shape)
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("message", "path"),
+    [
+        ([], ""),
+        ({}, "role"),
+        ({"role": "human"}, "role"),
+        ({"role": None, "x": [1, {"y": math.inf}]}, "x[1].y"),
+        ({"role": "user", "x": 2**14279}, "x"),
+        ({"role": "user", "x": -(2**14279) - 1}, "x"),
+        ({"role": "user", "x": deep(200)}, "x" + "[0].k" * 99 + "[0]"),
+        ({"role": "user", "x": {"y": {1: 2}}}, "x.y"),
+        ({"role": "user", "x": b""}, "x"),
+    ],
+)
+def test_the_refusals_of_messages(
+    prefix_impl: ModuleType, message: Any, path: str
+) -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        prefix_impl.encode_message(message)
+    assert caught.value.path == path
+    with pytest.raises(InvalidValueError) as caught:
+        prefix_impl.prefix_hashes([{"role": "user"}, message])
+    assert caught.value.path == (f"messages[1].{path}" if path else "messages[1]")
 
 
 def test_the_document_stands_for_itself() -> None:

@@ -21,7 +21,7 @@ from raf_session.prefix_match import Cause, PrefixMatch
 from raf_session.request_shapes import RequestShape, read_request
 
 SHAPE = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.value)
-FEWER = settings(max_examples=max(1, settings().max_examples * 3 // 10))
+FEWER = settings(max_examples=max(1, settings().max_examples // 10))
 
 Twins = tuple[ModuleType, ModuleType]
 
