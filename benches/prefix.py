@@ -137,8 +137,8 @@ def _large_messages(threads: int, times: int) -> Callable[[], float]:
         ]
         for worker in workers:
             worker.start()
-        start.wait()
         started = time.perf_counter()
+        start.wait()
         for worker in workers:
             worker.join()
         return time.perf_counter() - started
