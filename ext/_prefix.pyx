@@ -1,4 +1,4 @@
-"""The prefix hash, compiled; the format is in the docstring of ``_prefix_py``.
+"""The prefix hash, compiled; the format is in ``docs/prefix-format.md``.
 
 Walking a dict runs no Python code and never lets go of the GIL, so nobody can change
 what is walked and no references need be held.  Where that cannot be kept, or something

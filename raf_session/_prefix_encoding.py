@@ -1,4 +1,4 @@
-"""The encoding of the prefix hash, in pure Python; its format is in `_prefix_py`."""
+"""The encoding of the prefix hash, in pure Python; see ``docs/prefix-format.md``."""
 
 from __future__ import annotations
 

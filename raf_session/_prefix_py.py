@@ -1,59 +1,9 @@
-r"""The prefix hash in pure Python, over the `xxhash` package; its format, version 1.
+"""The prefix hash in pure Python, over the `xxhash` package.
 
 A message is encoded, the encoding is hashed to its *digest*, and the digests are
 chained: link ``i`` is the hash of a request's first ``i`` messages.  The compiled twin
-gives the same values and raises the same errors.
-
-Encoding
-    ``encode(message)`` is the version, one byte ``01``, and the message's map.
-
-    ========  ===  =================================================================
-    value     tag  after the tag
-    ========  ===  =================================================================
-    null      n
-    false     f
-    true      t
-    integer   i    byte length, then two's complement, as few bytes as hold the sign
-                   (0 is ``00``, 127 ``7f``, 128 ``80 00``, -1 ``ff``)
-    float     d    8 bytes, IEEE 754; -0.0 is not 0.0; NaN and infinities are refused
-    string    s    byte length, then UTF-8; a lone surrogate as its three bytes
-    large     S    byte length, then the XXH64 of the UTF-8, 8 bytes: in place of
-                   ``s`` for strings of 4,096 bytes or more, keys as well
-    list      l    count, then the values
-    map       m    count, then each key, encoded as a string, and its value
-    bytes     b    reserved, as is ``B`` for large bytes: refused today
-    ========  ===  =================================================================
-
-    Tags are the ASCII codes of these letters.  Lengths and counts are unsigned LEB128;
-    every other number is little-endian.  A tuple is a list.  Subclasses of the types
-    above count as these; 1, 1.0 and true are three values; no text is normalised.
-
-Order
-    What is encoded is the dict of `ChatMessage.to_openai`: for a dict, of the message
-    that `ChatMessage.from_openai` makes of it, with its errors.  Absent fields are left
-    out, null is a value.  Fields stand in this order, then all others as given:
-
-    - of a message: role, content, name, tool_calls, tool_call_id, refusal;
-    - of a part, which is an element of a ``content`` that holds objects only: type,
-      then the payload of that type where it is there (text: text, image_url: image_url,
-      input_audio: input_audio, file: file, refusal: refusal, reasoning: text);
-    - of a call, which is an element of a ``tool_calls`` that holds objects only: id,
-      type, function; in ``function``, where it is an object: name, arguments.
-
-    All other objects keep their own key order.
-
-Exclusion
-    ``cache_control``, ``cachePoint`` and ``prompt_cache_breakpoint`` are left out of a
-    message and of a part.  A part that had nothing else is left out of the list.
-    A header leaves them out of itself and of the elements of a ``tools`` or ``system``
-    that holds objects only, and such an element out of the list in the same way.
-
-Hashes
-    All are XXH64 with seed 0.  ``digest`` is the hash of the encoding.  Link 0 is
-    `ROOT`; link ``i`` is the hash of 16 bytes, link ``i - 1`` and digest ``i``; where
-    that is zero, `ZERO_SUBSTITUTE`.  The digest of any other value is the hash of the
-    version byte and the value.  ``size`` is the length of the encoding if every large
-    string were written with ``s``.
+gives the same values and raises the same errors.  The format, version 1, is in
+``docs/prefix-format.md``.
 
 The hash finds accidental change inside one session.  It is not cryptographic: anybody
 can make two messages with one digest, so never let it decide what two users share.
@@ -81,6 +31,7 @@ from raf_session.prefix_match import (
     PrefixMatch,
     as_hash,
     as_sequence,
+    count_shared,
     revive,
 )
 
@@ -313,7 +264,7 @@ class PrefixTracker:
         measures = _measure_all(messages)
         digests = tuple([measure.digest for measure in measures])
         before = self._request or _Request()
-        same = _count_same(before.digests, digests)
+        same = count_shared(before.digests, digests)
         link = before.links[same - 1] if same else ROOT
         links = list(before.links[:same])
         for digest in digests[same:]:
@@ -403,12 +354,3 @@ class PrefixTracker:
         if self._request is None:
             return (revive, (None, None, ROOT))
         return (revive, (self.digests, self._request.header, self._request.hash))
-
-
-def _count_same(old: Sequence[int], new: Sequence[int]) -> int:
-    count = 0
-    for one, other in zip(old, new, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count

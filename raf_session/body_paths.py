@@ -64,7 +64,10 @@ def _indexed(path: str, request: PromptRequest, body: Mapping[str, Any]) -> str:
     if found is None:
         return path
     place, rest = found[1], path[found.end() :]
-    listed = _list(found, request, body)
+    value = _value(found, request, body)
+    if isinstance(value, str):  # what stood there before were parts
+        return place
+    listed: Sequence[Any] = value if is_list(value) else ()
     index = _INDEX.match(rest)
     if index is not None:
         there = _place(int(index[1]), listed)
@@ -82,10 +85,10 @@ def _reduced(found: re.Match[str], request: PromptRequest) -> Any:
     return message.get(found[1].rpartition(".")[2])
 
 
-def _list(
+def _value(
     found: re.Match[str], request: PromptRequest, body: Mapping[str, Any]
-) -> Sequence[Any]:
-    """Return the list as it stands in the body; an empty one where it is none."""
+) -> Any:
+    """Return what stands in the body in the place of the list."""
     name = found[1]
     if found[2] is None:
         value = _at(body, request.names.get(name, name))
@@ -96,7 +99,7 @@ def _list(
         if is_list(messages) and index < len(messages):
             message = messages[index]
         value = message.get(name.rpartition(".")[2]) if is_object(message) else None
-    return value if is_list(value) else ()
+    return value
 
 
 def _at(body: Mapping[str, Any], path: str) -> Any:

@@ -1,8 +1,9 @@
 """The prefix hash: what a provider's cache can reuse of a request, message by message.
 
 Two implementations answer to the same names and agree bit for bit: one compiled from
-``ext/_prefix.pyx``, one in pure Python over the `xxhash` package, whose docstring is
-the format.  Set ``RAF_SESSION_PURE=1`` to choose the second where the first was built.
+``ext/_prefix.pyx``, one in pure Python over the `xxhash` package; the format is in
+``docs/prefix-format.md``.  Set ``RAF_SESSION_PURE=1`` to choose the second where the
+first was built.
 """
 
 from __future__ import annotations

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from raf_session.frozen import EMPTY, join_path
-from raf_session.prefix_cause import (
-    Change,
-    compare_messages,
-    compare_tools,
-    history_change,
-)
+from raf_session.message_cause import compare_messages
+from raf_session.prefix_cause import history_change
 from raf_session.prefix_decoding import LargeText
 from raf_session.prefix_evidence import Evidence, paired
 from raf_session.prefix_forms import (
     MISSING,
+    Change,
     Leaf,
     Step,
     as_parts,
@@ -29,6 +26,7 @@ from raf_session.prefix_forms import (
     wire_digest,
 )
 from raf_session.prefix_match import Cause, Difference, PrefixMatch
+from raf_session.tools_cause import compare_tools
 
 __all__ = ("explain",)
 
@@ -43,20 +41,38 @@ def explain(
     """Return the match of two requests with its first difference and its cause.
 
     Args:
-        match: what the digests say; returned as it is where it appends.
+        match: what the digests say; returned as it is where it appends.  The cause is
+            unknown as well where the stack is too deep to look into the values.
         before: the former request.
         after: this one.
     """
     if match.append_only:
         return match
-    if match.header_changed:
+    try:
+        cause, difference = _explained(match, before, after)
+    except RecursionError:  # of the caller's stack: what was recorded stays recorded
+        cause, difference = Cause.UNKNOWN, _place(match)
+    return match._replace(cause=cause, first_difference=difference)
+
+
+def _explained(
+    match: PrefixMatch, before: Evidence, after: Evidence
+) -> tuple[Cause, Difference]:
+    if match.first_different is None:
         cause, difference = _header_difference(before, after)
     else:
-        first = cast("int", match.first_different)
-        cause, difference = _message_difference(before, after, first)
+        cause, difference = _message_difference(before, after, match.first_different)
     if _differ_in_form(match, before, after):
         difference = replace(difference, only_form=True)
-    return match._replace(cause=cause, first_difference=difference)
+    return cause, difference
+
+
+def _place(match: PrefixMatch) -> Difference:
+    """Return where the requests part, as far as their digests tell."""
+    first = match.first_different
+    if first is None:
+        return Difference("header", None, "header")
+    return Difference("messages", first, f"messages[{first}]")
 
 
 # Messages ---------------------------------------------------------------------------

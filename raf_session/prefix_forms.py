@@ -13,10 +13,11 @@ from typing_extensions import override
 from raf_session._prefix_encoding import encode_value
 from raf_session.json_text import dump_json, load_json
 from raf_session.prefix_decoding import LargeText
-from raf_session.prefix_match import Cause
+from raf_session.prefix_match import Cause, count_shared
 
 __all__ = (
     "MISSING",
+    "Change",
     "Leaf",
     "Step",
     "as_parts",
@@ -28,6 +29,7 @@ __all__ = (
     "plain_form",
     "same",
     "shown",
+    "type_of",
     "wire_digest",
 )
 
@@ -67,6 +69,13 @@ class Leaf(NamedTuple):
     before: Any
     """`MISSING` where nothing stood there."""
     after: Any
+
+
+class Change(NamedTuple):
+    """What happened, and where in the two values."""
+
+    cause: Cause
+    leaf: Leaf | None = None
 
 
 def first_leaf(before: Any, after: Any) -> Leaf | None:
@@ -132,6 +141,9 @@ def _first_item(before: Sequence[Any], after: Sequence[Any]) -> Leaf | None:
 _FORMS: Final = (Cause.KEY_ORDER, Cause.WHITESPACE, Cause.UNICODE, Cause.NUMBER_FORM)
 _ALL_FORMS: Final = frozenset(_FORMS)
 _DEEPEST_TEXT: Final = 50
+_LONGEST_TEXT: Final = 1 << 16
+"""How long a string may be, in characters, to be looked into for JSON."""
+
 _BRACKET: Final = re.compile(r"[][{}]")
 _TOKEN: Final = re.compile(r'("(?:[^"\\]|\\.)*")|(\s+)|(-?\d[\d.eE+-]*)')
 
@@ -139,9 +151,9 @@ _TOKEN: Final = re.compile(r'("(?:[^"\\]|\\.)*")|(\s+)|(-?\d[\d.eE+-]*)')
 def form_cause(before: Any, after: Any) -> Cause | None:
     """Return which written form alone makes the values differ, `None` where more does.
 
-    The order of keys, white space, the Unicode form or the form of numbers, in values
-    and in strings that hold JSON.  Where several of them differ, the first in this
-    order.
+    The order of keys, how much white space stands where some does or at the ends, the
+    Unicode form or the form of numbers, in values and in strings that hold JSON.  Where
+    several of them differ, the first in this order.
     """
     if not _alike(before, after, _ALL_FORMS):
         return None
@@ -213,16 +225,17 @@ def _first(pair: tuple[Step, Any]) -> str:
 def _plain(text: str, forms: frozenset[Cause]) -> str:
     if Cause.UNICODE in forms and not text.isascii():
         text = unicodedata.normalize("NFC", text)
-    return "".join(text.split()) if Cause.WHITESPACE in forms else text
+    return " ".join(text.split()) if Cause.WHITESPACE in forms else text
 
 
 def _canonical_text(text: str, forms: frozenset[Cause]) -> Any:
     """Look into a string that holds JSON, as the arguments of a call; plain otherwise.
 
-    What parsing hides stays in sight, unless it is one of these forms: the white space
-    between tokens, how strings are escaped, how numbers are written.
+    What parsing hides stays in sight: a value under a key that comes again, and, unless
+    it is one of these forms, the white space between tokens, how strings are escaped
+    and how numbers are written.
     """
-    if text[:1] not in {"{", "["} or _is_deep(text):
+    if text[:1] not in {"{", "["} or len(text) > _LONGEST_TEXT or _is_deep(text):
         return _plain(text, forms)
     try:
         value = load_json(text)
@@ -233,10 +246,14 @@ def _canonical_text(text: str, forms: frozenset[Cause]) -> Any:
     numbers: list[str] = []
     for token in _TOKEN.finditer(text):
         (strings, spaces, numbers)[(token.lastindex or 1) - 1].append(token.group())
+    if Cause.UNICODE in forms:
+        strings = [load_json(token) for token in strings]
+    if Cause.NUMBER_FORM in forms:
+        numbers = [str(_canonical(load_json(token), forms)) for token in numbers]
     hidden = (
-        [] if Cause.UNICODE in forms else sorted(_plain(s, forms) for s in strings),
+        sorted(_plain(token, forms) for token in strings),
         [] if Cause.WHITESPACE in forms else sorted(spaces),
-        [] if Cause.NUMBER_FORM in forms else sorted(numbers),
+        sorted(numbers),
     )
     return [_canonical(value, forms, inside=True), *hidden]
 
@@ -295,8 +312,14 @@ def as_parts(value: Any, other: Any) -> Any:
 def _only_text(parts: Sequence[Any]) -> Any:
     part = parts[0] if len(parts) == 1 else None
     if is_object(part) and part.keys() == {"type", "text"}:
-        return part["text"] if part["type"] in _TEXT_TYPES else parts
+        return part["text"] if type_of(part) in _TEXT_TYPES else parts
     return parts
+
+
+def type_of(part: Any) -> str | None:
+    """Return the ``type`` of a part, `None` where it has none that is a string."""
+    kind = part.get("type") if is_object(part) else None
+    return kind if isinstance(kind, str) else None
 
 
 # For people -------------------------------------------------------------------------
@@ -308,19 +331,14 @@ _LEAD: Final = 24
 def shown(before: Any, after: Any) -> tuple[str | None, str | None]:
     """Return both values as JSON, shortened around the first place that differs."""
     if isinstance(before, str) and isinstance(after, str):
-        start = max(0, _common(before, after) - _LEAD)
+        start = max(0, count_shared(before, after) - _LEAD)
         return _window(before, start), _window(after, start)
     texts = [None if v is MISSING else dump_json(_brief(v)) for v in (before, after)]
     one, other = texts
-    start = 0 if one is None or other is None else max(0, _common(one, other) - _LEAD)
+    start = (
+        0 if one is None or other is None else max(0, count_shared(one, other) - _LEAD)
+    )
     return _cut(one, start), _cut(other, start)
-
-
-def _common(one: str, other: str) -> int:
-    for index, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return index
-    return min(len(one), len(other))
 
 
 def _window(text: str, start: int) -> str:

@@ -20,6 +20,7 @@ __all__ = (
     "PrefixMatch",
     "as_hash",
     "as_sequence",
+    "count_shared",
     "revive",
 )
 
@@ -42,10 +43,11 @@ _T = TypeVar("_T")
 
 
 class Cause(StrEnum):
-    """Why a request does not go on from the one before; `prefix_cause` has the rules.
+    """Why a request does not go on from the one before.
 
     A request may differ in several places: the cause is that of the first of them, in
-    the order in which the provider reads.
+    the order in which the provider reads.  The rules are in `prefix_cause`,
+    `message_cause` and `tools_cause`.
     """
 
     NONE = "none"
@@ -225,6 +227,14 @@ class PrefixMatch(NamedTuple):
         if self.previous_messages is None or not self.bytes:
             return None
         return self.shared_bytes / self.bytes
+
+
+def count_shared(one: Sequence[object], other: Sequence[object]) -> int:
+    """Return how many items both begin with."""
+    for index, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return index
+    return min(len(one), len(other))
 
 
 def as_hash(value: object, name: str) -> int:

@@ -21,8 +21,9 @@ FLOORS = [
     ),
     (
         "prefix_match prefix_decoding _prefix_encoding prefix_evidence prefix_forms "
-        "prefix_cause prefix_explanation _prefix_py _prefix prefix request_shapes "
-        "body_paths cache_positions prefix_comparison prefix_history provider_rules "
+        "message_cause prefix_cause tools_cause prefix_explanation _prefix_py _prefix "
+        "prefix request_shapes body_paths cache_positions prefix_comparison "
+        "prefix_history provider_rules "
         "usage_reports diagnosis verdicts"
     ),
     "session defaults base_session store journal provider_state wrapper",

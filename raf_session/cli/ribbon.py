@@ -13,6 +13,7 @@ from raf_session.prefix import (
     message_digest,
     message_size,
 )
+from raf_session.prefix_match import count_shared
 from raf_session.request_shapes import PromptRequest
 
 __all__ = ("Part", "PartState", "read_parts")
@@ -114,7 +115,7 @@ def _message_pieces(
 ) -> Iterator[_Piece]:
     old = [message_digest(message) for message in former.messages]
     new = [message_digest(message) for message in request.messages]
-    first = 0 if behind else _common(old, new)
+    first = 0 if behind else count_shared(old, new)
     place = request.names.get("messages", "messages")
     former_place = former.names.get("messages", "messages")
     gone = set(_unmatched(old, new, first))
@@ -135,15 +136,6 @@ def _message_pieces(
         else:
             state = PartState.NEW if index in fresh else PartState.BEHIND
         yield _Piece(state, message_size(request.messages[index]), place, index)
-
-
-def _common(old: Sequence[int], new: Sequence[int]) -> int:
-    count = 0
-    for one, other in zip(old, new, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
 
 
 def _changed(

@@ -155,3 +155,16 @@ def test_where_the_requests_part(name: str) -> None:
     later = copy.deepcopy(after)
     assert str(history.touch_request(later).first_difference) == path
     assert later == after
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "u"}}
+
+
+@pytest.mark.parametrize("parts", [[IMAGE], [text("x"), IMAGE]])
+def test_parts_that_became_a_text(parts: list[Any]) -> None:
+    before, after = (
+        {"model": "m", "messages": [{"role": "user", "content": content}]}
+        for content in (parts, "y")
+    )
+    match = compare_requests(before, after, provider="openai")
+    assert str(match.first_difference) == "messages[0].content"

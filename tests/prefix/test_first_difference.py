@@ -199,7 +199,7 @@ def test_a_re_encoded_text(
     after = copy.deepcopy(before)
     old = at(before, path)
     if form is Cause.WHITESPACE:
-        at(before, path[:-1])[path[-1]] = old + "é"
+        at(before, path[:-1])[path[-1]] = old + " é"
         new = old + "\n é"
     else:
         old = unicodedata.normalize("NFC", old + "é")

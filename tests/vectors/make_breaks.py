@@ -2894,7 +2894,7 @@ def of_reasoning() -> list[Json]:
                 *(Claude.said(NIGHT), Claude.user(LAST)),
             ),
             "reasoning_dropped",
-            "messages[1].content[0].type",
+            "messages[1].content",
         ),
         pair(
             Claude,
