@@ -178,7 +178,7 @@ class Hearth(Detector):
         return seconds
 
 
-class _StandIn:
+class _StandIn(ABC):
     """A client that answers at once, and nothing; its class says whose it would be."""
 
     def __init__(self) -> None:
@@ -186,8 +186,9 @@ class _StandIn:
         self.messages = endpoint
         self.chat = SimpleNamespace(completions=endpoint)
 
+    @abstractmethod
     def send(self, body: dict[str, Any]) -> None:
-        raise NotImplementedError
+        """Call it as its users do."""
 
 
 class AnthropicStandIn(_StandIn):

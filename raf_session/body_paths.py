@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from raf_session.errors import InvalidValueError
+from raf_session.frozen import EMPTY
 from raf_session.prefix import PrefixMatch, PrefixTracker
 from raf_session.request_shapes import PromptRequest
 from raf_session.request_shapes.fields import is_list, is_object, only_marks
@@ -17,11 +18,17 @@ __all__ = ("in_body", "touch_body")
 _LIST: Final = re.compile(r"(tools|system|messages\[(\d+)]\.(?:content|parts))(?!\w)")
 """A list from which cache marks are taken, or which is its only text."""
 
+_MESSAGE: Final = re.compile(r"messages\[(\d+)]")
+_PART: Final = re.compile(r"\.parts\[(\d+)]")
+_ROLE: Final = re.compile(r"\[(\d+)]\.role")
 _INDEX: Final = re.compile(r"\[(\d+)]")
 
 
 def in_body(
-    match: PrefixMatch, request: PromptRequest, body: Mapping[str, Any]
+    match: PrefixMatch,
+    request: PromptRequest,
+    body: Mapping[str, Any],
+    former: Mapping[str, str] = EMPTY,
 ) -> PrefixMatch:
     """Return the match with its path as it leads through the body.
 
@@ -33,14 +40,35 @@ def in_body(
         request: that request.
         body: what was reduced; where the path leads to what stood only in the body
             before, marks behind it are not counted.
+        former: the names of the request before, for what is gone.
     """
     difference = match.first_difference
     if difference is None:
         return match
-    path = _renamed(_indexed(difference.path, request, body), request, body)
+    path = _placed(difference.path, request)
+    if path is None:
+        path = _indexed(difference.path, request, body)
+        path = _renamed(path, {**former, **request.names}, body)
     if path == difference.path:
         return match
     return match._replace(first_difference=replace(difference, path=path))
+
+
+def _placed(path: str, request: PromptRequest) -> str | None:
+    """Return the path to a message that does not stand at its index, if it is one."""
+    found = _MESSAGE.match(path)
+    if found is None or request.places is None:
+        return None
+    index, rest = int(found[1]), path[found.end() :]
+    if index >= len(request.places):
+        return None
+    place = request.places[index]
+    if isinstance(place, str):
+        return place + rest
+    part = _PART.match(rest)
+    if part is None or int(part[1]) >= len(place):  # the message that was made of them
+        return place[-1] if part is not None else place[0]
+    return place[int(part[1])] + rest[part.end() :].removesuffix(".text")
 
 
 def touch_body(
@@ -54,7 +82,7 @@ def touch_body(
     try:
         return tracker.touch(request.messages, request.header)
     except InvalidValueError as error:
-        path = _renamed(error.path, request, body)  # marks are counted in it
+        path = _renamed(error.path, request.names, body)  # marks are counted in it
         raise InvalidValueError(path, error.reason) from error
 
 
@@ -115,11 +143,23 @@ def _place(index: int, items: Sequence[Any]) -> int:
     return kept[index] if index < len(kept) else len(items) + index - len(kept)
 
 
-def _renamed(path: str, request: PromptRequest, body: Mapping[str, Any]) -> str:
-    """Return the path under the body's names; to all of it where that is one text."""
-    for name, place in request.names.items():
+def _renamed(path: str, names: Mapping[str, str], body: Mapping[str, Any]) -> str:
+    """Return the path under the body's names; to all of it where that is one text.
+
+    A role that the body does not give is that of the whole message.
+    """
+    for name, place in names.items():
         rest = path.removeprefix(name)
-        if rest != path and rest[:1] in {"", ".", "["}:
-            whole = name == "messages" and isinstance(_at(body, place), str)
-            return place if whole else place + rest
+        if rest == path or rest[:1] not in {"", ".", "["}:
+            continue
+        messages = _at(body, place) if name == "messages" else None
+        if isinstance(messages, str):
+            return place
+        told = _ROLE.fullmatch(rest)
+        if told is not None and is_list(messages):
+            index = int(told[1])
+            message = messages[index] if index < len(messages) else None
+            if is_object(message) and "role" not in message:
+                return f"{place}[{index}]"
+        return place + rest
     return path

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from raf_session.prefix import PrefixTracker
 from raf_session.prefix_match import CacheHints, PrefixMatch
-from raf_session.request_shapes import PromptRequest
+from raf_session.request_shapes import PromptRequest, RequestShape
 from raf_session.request_shapes.fields import is_list, is_object, only_marks
 
 __all__ = ("TOOLS_END", "CacheLayout", "cache_hints")
@@ -16,6 +16,7 @@ __all__ = ("TOOLS_END", "CacheLayout", "cache_hints")
 TOOLS_END: Final = -1
 """The position after the tools, where a system prompt follows."""
 
+_MARKED: Final = frozenset((RequestShape.ANTHROPIC, RequestShape.BEDROCK))
 _CALL: Final = "call"
 _RESULT: Final = "result"
 _RUNS: Final = frozenset((_CALL, _RESULT))
@@ -30,17 +31,27 @@ _RESULT_FIELDS: Final = frozenset(
 class CacheLayout(NamedTuple):
     """What is kept of a request to say of the next one what a cache can reuse."""
 
+    names: Mapping[str, str]
+    """Where in the body its fields stood."""
     model: str | None
     marks: tuple[int, ...] | None
     """The positions at which its marks end prefixes; `None`: its API needs none."""
-    key: str | None
+    ttls: tuple[int | None, ...]
+    """How long each of these asks for."""
+    keys: Mapping[str, str]
     ttl_seconds: int | None
+    explicit: bool
+    images: int
+    """How many images its messages hold, where marks are needed."""
+    citations: int
+    """How many documents are to be cited, likewise."""
+    web_search: int
+    """How many of its tools search the web."""
 
     @classmethod
     def of(cls, request: PromptRequest) -> Self:
         """Return the layout of a request."""
         model = request.header.get("model")
-        ttl = request.ttl_seconds
         positions: tuple[int, ...] | None = None
         if request.marks is not None:
             places = _Positions(request.messages)
@@ -53,13 +64,17 @@ class CacheLayout(NamedTuple):
                 else 0
                 for mark in request.marks
             )
-            asked = [m.ttl_seconds for m in request.marks if m.ttl_seconds is not None]
-            ttl = max(asked, default=ttl)
+        counts = count_toggles(request.messages) if request.shape in _MARKED else (0, 0)
         return cls(
+            request.names,
             model if isinstance(model, str) else None,
             positions,
-            request.cache_key,
-            ttl,
+            tuple(mark.ttl_seconds for mark in request.marks or ()),
+            request.cache_keys,
+            request.ttl_seconds,
+            request.explicit,
+            *counts,
+            _web_search(request.header.get("tools")),
         )
 
 
@@ -91,9 +106,26 @@ def cache_hints(
         written=former.marks,
         read=now.marks,
         tools_bytes=_tools_bytes(request),
-        keys=(former.key, now.key),
+        keys={
+            name: (former.keys.get(name), now.keys.get(name))
+            for name in dict.fromkeys((*former.keys, *now.keys))
+        },
         ttl_seconds=former.ttl_seconds,
+        written_ttls=former.ttls,
+        explicit=(former.explicit, now.explicit),
+        toggled=_toggled(former, now),
     )
+
+
+def _toggled(former: CacheLayout, now: CacheLayout) -> frozenset[str]:
+    found: set[str] = set()
+    if former.images != now.images:
+        found.add("images")
+    if former.citations != now.citations:
+        found.add("citations")
+    if former.web_search != now.web_search:
+        found.add("web_search")
+    return frozenset(found)
 
 
 def _tools_bytes(request: PromptRequest) -> int:
@@ -110,21 +142,26 @@ class _Positions:
     def __init__(self, messages: Sequence[Mapping[str, Any]]) -> None:
         self._messages = messages
         self._ends: list[tuple[int, str]] = [(0, "")]
+        self._inner: dict[int, list[int]] = {}
 
     def after(self, index: int, parts: int | None) -> int:
         """Return the position after so many parts of that message; `None`: all."""
         ends = self._ends
-        for message in self._messages[len(ends) - 1 : index + (parts is None)]:
+        for message in self._messages[len(ends) - 1 : index + 1]:
             at = ends[-1]
             for kind in _blocks(message):
                 at = _next(at, kind)
             ends.append(at)
         if parts is None:
-            return self._ends[index + 1][0]
-        at = self._ends[index]
-        for kind in _blocks(self._messages[index])[:parts]:
-            at = _next(at, kind)
-        return at[0]
+            return ends[index + 1][0]
+        inner = self._inner.get(index)
+        if inner is None:
+            at = ends[index]
+            inner = self._inner[index] = [at[0]]
+            for kind in _blocks(self._messages[index]):
+                at = _next(at, kind)
+                inner.append(at[0])
+        return inner[min(parts, len(inner) - 1)]
 
 
 def _next(at: tuple[int, str], kind: str) -> tuple[int, str]:
@@ -164,3 +201,32 @@ def _kind(block: Any) -> str:
     if not _CALL_FIELDS.isdisjoint(block):
         return _CALL
     return "" if _RESULT_FIELDS.isdisjoint(block) else _RESULT
+
+
+# What is looked for anywhere in the messages ----------------------------------------
+
+
+def _web_search(tools: Any) -> int:
+    """Return how many tools are Anthropic's own search, of whichever date."""
+    if not is_list(tools):
+        return 0
+    kinds = [tool.get("type") for tool in tools if is_object(tool)]
+    return sum(isinstance(k, str) and k.startswith("web_search") for k in kinds)
+
+
+def count_toggles(messages: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """Return how many images the messages hold, and how many documents to be cited."""
+    images = cited = 0
+    lists = [content for m in messages if is_list(content := m.get("content"))]
+    while lists:
+        for part in lists.pop():
+            if not is_object(part):
+                continue
+            images += part.get("type") == "image" or "image" in part
+            document = part.get("document", part)
+            citations = document.get("citations") if is_object(document) else None
+            cited += is_object(citations) and citations.get("enabled") is True
+            result = part.get("toolResult", part)
+            if is_object(result) and is_list(inner := result.get("content")):
+                lists.append(inner)
+    return images, cited

@@ -168,8 +168,10 @@ def agrees(diagnosis: Diagnosis, match: PrefixMatch) -> bool | None:
     if match.first or match.cause is Cause.UNKNOWN:
         return None
     if diagnosis.word == _KEY_WORD:
-        keys = match.caching.keys if match.caching else None
-        return None if keys is None else keys[0] != keys[1]
+        if match.caching is None:
+            return None
+        before, now = match.caching.keys.get("prompt_cache_key", (None, None))
+        return before != now
     if not diagnosis.causes:
         return None
     if match.append_only:

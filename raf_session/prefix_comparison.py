@@ -8,15 +8,14 @@ from typing import Any
 
 from raf_session.body_paths import in_body, touch_body
 from raf_session.cache_positions import CacheLayout, cache_hints
-from raf_session.errors import InvalidValueError
 from raf_session.prefix import PrefixMatch, PrefixTracker
 from raf_session.prefix_evidence import Evidence, Header
 from raf_session.prefix_explanation import explain
 from raf_session.request_shapes import (
     PromptRequest,
     RequestShape,
+    common_shape,
     read_request,
-    shape_of,
 )
 
 __all__ = ("compare_requests",)
@@ -45,7 +44,7 @@ def compare_requests(
             wrong; or the bodies are of two APIs, which share no cache.
         ValueError: the provider is not known.
     """
-    shape = provider if provider is not None else _common_shape(previous, current)
+    shape = provider if provider is not None else common_shape(previous, current)
     former = read_request(previous, shape)
     request = read_request(current, shape)
     tracker = PrefixTracker()
@@ -56,21 +55,7 @@ def compare_requests(
         match = explain(match, before, _evidence(tracker, request))
     layouts = CacheLayout.of(former), CacheLayout.of(request)
     hints = cache_hints(*layouts, request, match)
-    return in_body(match._replace(caching=hints), request, current)
-
-
-def _common_shape(
-    previous: Mapping[str, Any], current: Mapping[str, Any]
-) -> RequestShape:
-    """Return the API of both bodies; one that could be of several is of the other's.
-
-    Raises:
-        InvalidValueError: each is certain to be of another one.
-    """
-    (one, one_certain), (other, other_certain) = shape_of(previous), shape_of(current)
-    if one_certain and other_certain and one is not other:
-        raise InvalidValueError("", f"a request of {one} and one of {other}")
-    return one if one_certain else other
+    return in_body(match._replace(caching=hints), request, current, former.names)
 
 
 def _evidence(tracker: PrefixTracker, request: PromptRequest) -> Evidence:

@@ -139,12 +139,15 @@ class PrefixHistory:
         request = read_request(body, shape)
         layout = CacheLayout.of(request)
         match = touch_body(self._tracker, request, body)
-        if self._layout is not None:
-            hints = cache_hints(self._layout, layout, request, match)
+        former, self._layout = self._layout, layout
+        if former is None:
+            match = in_body(match, request, body)
+        else:
+            hints = cache_hints(former, layout, request, match)
             match = match._replace(caching=hints)
-        self._layout = layout
+            match = in_body(match, request, body, former.names)
         self._seen = request.shape
-        return self._record(in_body(match, request, body))
+        return self._record(match)
 
     def _record(self, match: PrefixMatch) -> PrefixMatch:
         self.requests += 1

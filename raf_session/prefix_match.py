@@ -149,14 +149,27 @@ class CacheHints(NamedTuple):
     tools_bytes: int
     """The bytes of this request's header up to the end of its tools; 0 without any."""
 
-    keys: tuple[str | None, str | None]
-    """What partitions the cache, before and now.
+    keys: Mapping[str, tuple[str | None, str | None]]
+    """What partitions the cache, by the field that says it: before, and now.
 
-    ``prompt_cache_key``, ``cache_salt`` or DeepSeek's ``user_id``.
+    ``prompt_cache_key``, ``cache_salt``, DeepSeek's ``user_id``; those of either body.
     """
 
     ttl_seconds: int | None
     """How long the former request asked for its prefix to be kept; `None`: not said."""
+
+    written_ttls: tuple[int | None, ...] = ()
+    """The same of each of its marks, as in `written`."""
+
+    explicit: tuple[bool, bool] = (False, False)
+    """Whether the requests, before and now, have nothing cached but at their marks."""
+
+    toggled: frozenset[str] = frozenset()
+    """Which of ``images`` and ``citations`` came or went somewhere in the messages.
+
+    Looked for where marks are needed, that is at Anthropic and Bedrock; ``web_search``
+    stands for the tool of that kind.
+    """
 
 
 class PrefixMatch(NamedTuple):

@@ -114,8 +114,11 @@ class ProviderRules:
     `None`: not documented, or the chat template's business; see `notes`.
     """
 
+    keys: frozenset[str] = frozenset()
+    """The fields of a body that partition this cache."""
+
     key_loses_cache: bool | None = None
-    """Whether another cache key finds nothing; `None`: no such key, or not certain."""
+    """Whether another value of these finds nothing; `None`: not certain."""
 
     as_of: str
     """The month in which the source was read, as ``2026-11``."""
@@ -204,6 +207,7 @@ _ENTRIES: Final = (
         writes=WriteRule.UNITS,
         survives=_FRONT_CHANGES,
         key_loses_cache=True,
+        keys=frozenset(("user_id",)),
         as_of="2026-11",
         source="api-docs.deepseek.com, guides/kv_cache and news0802; blocks: 3rd party",
         notes=(
@@ -224,6 +228,7 @@ _ENTRIES: Final = (
         ttl_seconds=1800,
         survives=_OPENAI_CHANGES,
         key_loses_cache=True,
+        keys=frozenset(("prompt_cache_key",)),
         as_of="2026-11",
         source="OpenAI's prompt caching guide, GPT-5.6 and later; openai 3.57.0",
         notes=(
@@ -246,6 +251,7 @@ _ENTRIES: Final = (
         writes=WriteRule.BLOCKS,
         ttl_seconds=86400,
         survives=_OPENAI_CHANGES,
+        keys=frozenset(("prompt_cache_key",)),
         as_of="2026-11",
         source="OpenAI's prompt caching guide and cookbook, up to GPT-5.5",
         notes=(
@@ -275,6 +281,7 @@ _ENTRIES: Final = (
             "images": _KEEPS_FRONT,
             "thinking": _BY_MODEL,
             "effort": _BY_MODEL,
+            "output_config": _BY_MODEL,
         },
         text_forms_alike=True,
         as_of="2026-11",
@@ -309,7 +316,9 @@ _ENTRIES: Final = (
         survives={
             **_FRONT_CHANGES,
             "tool_choice": _KEEPS_FRONT,
-            **dict.fromkeys(("thinking", "effort", "reasoning_config"), NOTHING),
+            **dict.fromkeys(
+                ("thinking", "effort", "output_config", "reasoning_config"), NOTHING
+            ),
         },
         as_of="2026-11",
         source="Amazon Bedrock, prompt caching; botocore 1.44.8; cachecanary (3rd)",
@@ -329,6 +338,7 @@ _ENTRIES: Final = (
         writes=WriteRule.BLOCKS,
         survives=_FRONT_CHANGES,
         key_loses_cache=True,
+        keys=frozenset(("cache_salt",)),
         as_of="2026-11",
         source="vLLM v1, hash_block_tokens, as read",
         notes=(
@@ -343,6 +353,7 @@ _ENTRIES: Final = (
         writes=WriteRule.BLOCKS,
         survives=_FRONT_CHANGES,
         key_loses_cache=True,
+        keys=frozenset(("cache_salt",)),
         as_of="2026-11",
         source="SGLang, RadixAttention, as read",
         notes=(

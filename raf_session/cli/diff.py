@@ -16,9 +16,14 @@ from raf_session.errors import InvalidValueError
 from raf_session.messages import Usage
 from raf_session.prefix import PrefixMatch, header_digest, message_digest
 from raf_session.prefix_comparison import compare_requests
+from raf_session.prefix_match import CacheHints
 from raf_session.provider_rules import RULES
-from raf_session.request_shapes import PromptRequest, RequestShape, read_request
-from raf_session.request_shapes import shape_of as told_shape
+from raf_session.request_shapes import (
+    PromptRequest,
+    RequestShape,
+    common_shape,
+    read_request,
+)
 from raf_session.usage_reports import read_usage
 from raf_session.verdicts import Verdict, verdict
 
@@ -120,14 +125,10 @@ def _judges(names: Sequence[str]) -> Sequence[str]:
 
 
 def _shape(pair: Pair) -> RequestShape:
-    """Return the API of both bodies; one that could be of several is of the other's."""
-    (one, one_certain), (other, other_certain) = (
-        told_shape(body.body) for body in pair
-    )
-    if one_certain and other_certain and one is not other:
-        reason = f"a request of {other}, but {pair.previous} is one of {one}"
-        raise Fault(pair.current.place, f"{reason}: they share no cache")
-    return one if one_certain else other
+    try:
+        return common_shape(pair.previous.body, pair.current.body)
+    except InvalidValueError as error:
+        raise invalid(pair.current.place, pair.current.path, error) from error
 
 
 def _read(body: Logged, shape: str) -> PromptRequest:
@@ -197,7 +198,7 @@ def diff_json(found: Comparison) -> dict[str, Any]:
         "shape": found.shape,
         **match._asdict(),
         "first_difference": None if difference is None else asdict(difference),
-        "caching": None if caching is None else caching._asdict(),
+        "caching": None if caching is None else _caching_json(caching),
         "reuse": match.reuse,
         "meaning": advice.meaning,
         "remedy": advice.remedy,
@@ -207,6 +208,10 @@ def diff_json(found: Comparison) -> dict[str, Any]:
         "usage": None if found.usage is None else found.usage.model_dump(),
         "verdicts": [_verdict_json(one) for one in found.verdicts],
     }
+
+
+def _caching_json(caching: CacheHints) -> dict[str, Any]:
+    return {**caching._asdict(), "toggled": sorted(caching.toggled)}
 
 
 def _body_json(body: Logged) -> dict[str, Any]:

@@ -145,13 +145,16 @@ def _break(found: Comparison, width: int) -> Iterator[Text]:
 
 def _cache_key(found: Comparison, width: int) -> Iterator[Text]:
     caching = found.match.caching
-    if caching is None or caching.keys[0] == caching.keys[1]:
+    if caching is None:
         return
-    yield Text("cache key", style="bold")
-    for mark, colour, key in zip("-+", ("red", "green"), caching.keys, strict=True):
-        text = "(none)" if key is None else one_line(key)
-        yield Text(f"{mark} {_cut(text, width - 2)}", style=colour)
-    yield Text()
+    for name, values in caching.keys.items():
+        if values[0] == values[1]:
+            continue
+        yield Text(name, style="bold")
+        for mark, colour, key in zip("-+", ("red", "green"), values, strict=True):
+            text = "(none)" if key is None else one_line(key)
+            yield Text(f"{mark} {_cut(text, width - 2)}", style=colour)
+        yield Text()
 
 
 def _cut(text: str, width: int) -> str:

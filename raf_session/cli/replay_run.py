@@ -38,8 +38,10 @@ async def replay_files(paths: Sequence[str], url: str, *, as_json: bool) -> None
             first = next(sources, None)  # nothing is made for what cannot be read
             if first is not None:
                 async with opened(store, url):
-                    for source in chain((first,), sources):
-                        played.append(await replay(store, source, run.step))  # noqa: PERF401
+                    played = [
+                        await replay(store, source, run.step)
+                        for source in chain((first,), sources)
+                    ]
     for path in run.empty:
         sys.stderr.write(f"raf-session: {Fault(Place(path), 'no conversations')}\n")
     seconds = perf_counter() - begun

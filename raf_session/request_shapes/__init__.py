@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from raf_session.request_shapes.anthropic import read_anthropic
 from raf_session.request_shapes.bedrock import read_bedrock
-from raf_session.request_shapes.detection import shape_of
+from raf_session.request_shapes.detection import common_shape, shape_of
 from raf_session.request_shapes.fields import is_object
 from raf_session.request_shapes.gemini import read_gemini
 from raf_session.request_shapes.openai_chat import read_openai_chat
@@ -18,6 +18,7 @@ __all__ = (
     "CacheMark",
     "PromptRequest",
     "RequestShape",
+    "common_shape",
     "read_request",
     "shape_named",
     "shape_of",

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
+from raf_session.errors import InvalidValueError
 from raf_session.request_shapes.fields import is_list, is_object
 from raf_session.request_shapes.prompt import RequestShape
 
-__all__ = ("shape_of",)
+__all__ = ("common_shape", "shape_of")
 
 _GEMINI: Final = frozenset(
     (
@@ -116,6 +117,21 @@ def shape_of(body: Mapping[str, Any]) -> tuple[RequestShape, bool]:
     if isinstance(model, str) and "claude" in model.lower():
         return RequestShape.ANTHROPIC, False
     return RequestShape.OPENAI_CHAT, False
+
+
+def common_shape(
+    previous: Mapping[str, Any], current: Mapping[str, Any]
+) -> RequestShape:
+    """Return the API of both bodies; one that could be of several is of the other's.
+
+    Raises:
+        InvalidValueError: each is certain to be of another one.
+    """
+    (one, one_certain), (other, other_certain) = shape_of(previous), shape_of(current)
+    if one_certain and other_certain and one is not other:
+        reason = f"a request of {other} after one of {one}: they share no cache"
+        raise InvalidValueError("", reason)
+    return one if one_certain else other
 
 
 def _shapes_inside(body: Mapping[str, Any]) -> Iterator[RequestShape]:

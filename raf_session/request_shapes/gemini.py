@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from raf_session.errors import InvalidValueError
@@ -89,12 +89,14 @@ def read_gemini(body: Mapping[str, Any]) -> PromptRequest:
         (sections if section else parameters)[name] = value
         if name != field.path and rest_name != "contents":
             names[name] = field.path
+    contents = _read_contents(body.get("contents"))
     return PromptRequest(
         shape=RequestShape.GEMINI,
         header=build_header(parameters, **sections),
-        messages=_read_contents(body.get("contents")),
+        messages=contents.messages,
         names=names,
         marks=None,
+        places=contents.places,
     )
 
 
@@ -125,34 +127,58 @@ def _camel(name: str) -> str:
 # Contents ------------------------------------------------------------------------
 
 
-def _read_contents(contents: Any) -> list[Mapping[str, Any]]:
-    """Return the messages, made as google-genai makes contents.
+class _Contents:
+    """The messages, made as google-genai makes contents, and where they stood.
 
     Strings and parts that follow one another are one content: the user's, but calls are
     the model's.
     """
-    if contents is None:
-        raise InvalidValueError("contents", "missing")
-    listed = is_list(contents)
-    messages: list[Mapping[str, Any]] = []
-    open_role: str | None = None
-    for index, item in enumerate(contents if listed else (contents,)):
-        path = f"contents[{index}]" if listed else "contents"
+
+    def __init__(self) -> None:
+        self.messages: list[Mapping[str, Any]] = []
+        self.places: list[str | list[str]] = []
+        self._parts: list[Mapping[str, Any]] | None = None
+        self._role = ""
+
+    def add(self, item: Any, path: str) -> None:
+        """Add one element, or what stands alone."""
         if is_object(item) and ("parts" in item or "role" in item):
-            messages.append(_read_content(item))
-            open_role = None
+            self._begin(_read_content(item), path)
         elif is_list(item):
-            messages.append({"role": "user", "parts": _read_parts(item, path)})
-            open_role = None
+            parts = [_read_part(part, f"{path}[{i}]") for i, part in enumerate(item)]
+            places = [f"{path}[{i}]" for i in range(len(item))]
+            self._begin({"role": "user", "parts": parts}, places or path)
         else:
             part = _read_part(item, path)
             called = "functionCall" in part or "function_call" in part
-            role = "assistant" if called else "user"
-            if role != open_role:
-                messages.append({"role": role, "parts": []})
-                open_role = role
-            messages[-1]["parts"].append(part)
-    return messages
+            self._add_part(part, "assistant" if called else "user", path)
+
+    def _begin(self, message: Mapping[str, Any], place: str | list[str]) -> None:
+        self.messages.append(message)
+        self.places.append(place)
+        self._parts = None
+
+    def _add_part(self, part: Mapping[str, Any], role: str, path: str) -> None:
+        if self._parts is None or role != self._role:
+            parts: list[Mapping[str, Any]] = []
+            self._begin({"role": role, "parts": parts}, [])
+            self._parts, self._role = parts, role
+        self._parts.append(part)
+        place = self.places[-1]
+        if isinstance(place, list):
+            place.append(path)
+
+
+def _read_contents(contents: Any) -> _Contents:
+    if contents is None:
+        raise InvalidValueError("contents", "missing")
+    read = _Contents()
+    if not is_list(contents):
+        read.add(contents, "contents")
+        return read
+    for index, item in enumerate(contents):
+        read.add(item, f"contents[{index}]")
+    return read
 
 
 def _read_content(content: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -161,10 +187,6 @@ def _read_content(content: Mapping[str, Any]) -> Mapping[str, Any]:
         return {**content, "role": "user"}
     role = _ROLES.get(given) if isinstance(given, str) else None
     return content if role is None else {**content, "role": role}
-
-
-def _read_parts(parts: Sequence[Any], path: str) -> list[Mapping[str, Any]]:
-    return [_read_part(part, f"{path}[{i}]") for i, part in enumerate(parts)]
 
 
 def _read_part(part: Any, path: str) -> Mapping[str, Any]:

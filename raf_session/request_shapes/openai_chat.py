@@ -17,7 +17,8 @@ from raf_session.request_shapes.fields import (
 from raf_session.request_shapes.marks import header_marks, last_mark, message_marks
 from raf_session.request_shapes.openai_fields import (
     OPENAI_FIELDS,
-    read_cache_key,
+    is_explicit,
+    read_cache_keys,
     read_ttl,
 )
 from raf_session.request_shapes.prompt import PromptRequest, RequestShape
@@ -76,12 +77,14 @@ def read_openai_chat(body: Mapping[str, Any]) -> PromptRequest:
     marks = header_marks(tools)
     marks += message_marks(messages)
     marks += last_mark(body, len(messages))
+    explicit = is_explicit(body)
     return PromptRequest(
         shape=RequestShape.OPENAI_CHAT,
         header=build_header(parameters, model=body.get("model"), tools=tools),
         messages=messages,
         names=names,
-        marks=tuple(marks) or None,
-        cache_key=read_cache_key(body),
+        marks=tuple(marks) if marks or explicit else None,
+        cache_keys=read_cache_keys(body),
+        explicit=explicit,
         ttl_seconds=read_ttl(body),
     )

@@ -15,7 +15,7 @@ from raf_session.request_shapes.fields import (
 )
 from raf_session.request_shapes.marks import parse_ttl
 
-__all__ = ("OPENAI_FIELDS", "read_cache_key", "read_ttl")
+__all__ = ("OPENAI_FIELDS", "is_explicit", "read_cache_keys", "read_ttl")
 
 _KEYS: Final = ("prompt_cache_key", "cache_salt", "user_id")
 
@@ -40,19 +40,26 @@ OPENAI_FIELDS: Final[Mapping[str, Reducer]] = {
 }
 
 
-def read_cache_key(body: Mapping[str, Any]) -> str | None:
+def read_cache_keys(body: Mapping[str, Any]) -> dict[str, str]:
     """Return what partitions the cache: OpenAI's, vLLM's or DeepSeek's field.
 
     Raises:
-        InvalidValueError: it is no string.
+        InvalidValueError: one is no string.
     """
+    keys: dict[str, str] = {}
     for name in _KEYS:
         value = body.get(name)
         if isinstance(value, str):
-            return value
-        if value is not None:
+            keys[name] = value
+        elif value is not None:
             raise unexpected(name, value, "a string")
-    return None
+    return keys
+
+
+def is_explicit(body: Mapping[str, Any]) -> bool:
+    """Whether the body asks for prefixes to be cached at its breakpoints alone."""
+    options = body.get("prompt_cache_options")
+    return is_object(options) and options.get("mode") == "explicit"
 
 
 def read_ttl(body: Mapping[str, Any]) -> int | None:

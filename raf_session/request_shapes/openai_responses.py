@@ -28,7 +28,8 @@ from raf_session.request_shapes.marks import (
 )
 from raf_session.request_shapes.openai_fields import (
     OPENAI_FIELDS,
-    read_cache_key,
+    is_explicit,
+    read_cache_keys,
     read_ttl,
 )
 from raf_session.request_shapes.prompt import CacheMark, PromptRequest, RequestShape
@@ -72,6 +73,7 @@ def read_openai_responses(body: Mapping[str, Any]) -> PromptRequest:
     if output_marks:
         marks = sorted([*marks, *output_marks], key=_index)
     marks = header_marks(tools, system) + marks + last_mark(body, len(messages))
+    explicit = is_explicit(body)
     return PromptRequest(
         shape=RequestShape.OPENAI_RESPONSES,
         header=build_header(
@@ -82,8 +84,9 @@ def read_openai_responses(body: Mapping[str, Any]) -> PromptRequest:
         ),
         messages=messages,
         names=names,
-        marks=tuple(marks) or None,
-        cache_key=read_cache_key(body),
+        marks=tuple(marks) if marks or explicit else None,
+        cache_keys=read_cache_keys(body),
+        explicit=explicit,
         ttl_seconds=read_ttl(body),
     )
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from raf_session.frozen import EMPTY
+
 __all__ = ("CacheMark", "PromptRequest", "RequestShape")
 
 
@@ -71,8 +73,18 @@ class PromptRequest(NamedTuple):
     marks: tuple[CacheMark, ...] | None
     """The cache marks, in order; `None` where none is set and the API needs none."""
 
-    cache_key: str | None = None
-    """``prompt_cache_key``, ``cache_salt``, DeepSeek's ``user_id``: never rendered."""
+    cache_keys: Mapping[str, str] = EMPTY
+    """What partitions a cache, by its field; never rendered.
+
+    ``prompt_cache_key``, ``cache_salt``, DeepSeek's ``user_id``.
+    """
+
+    places: Sequence[str | Sequence[str]] | None = None
+    """Where in the body each message stands, if not at its index; of one that was made
+    of several elements, where each of its parts does."""
+
+    explicit: bool = False
+    """Whether the body asks for prefixes to be cached at its marks alone."""
 
     ttl_seconds: int | None = None
     """How long the body asks for the cache to be kept, apart from its marks."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from raf_session.prefix_match import PrefixMatch
-from raf_session.provider_rules import ProviderRules
+from raf_session.provider_rules import ProviderRules, WriteRule
 from raf_session.verdicts.outcomes import Outcome, Reason
 
-__all__ = ("BEGINS", "NOTHING", "Case", "Expected", "SharedPrefix", "missed")
+__all__ = ("BEGINS", "MARKED", "NOTHING", "Case", "Expected", "SharedPrefix", "missed")
+
+MARKED: Final = frozenset((WriteRule.MARKS, WriteRule.REQUEST_END))
+"""The rules by which prefixes end where a request marks them, or ends."""
 
 NOTHING: Final = -2
 """The position in front of everything."""
@@ -36,10 +39,19 @@ class Case(NamedTuple):
 
     @property
     def time_left(self) -> float | None:
-        """The seconds until the former request's prefix expires; 0 afterwards."""
-        if self.age is None or self.ttl is None:
+        """The seconds until the last of its prefixes expires; 0 afterwards."""
+        hints = self.match.caching
+        times = [self.ttl]
+        if self.rules.writes in MARKED and hints is not None and hints.written:
+            times = [self.ttl if t is None else t for t in hints.written_ttls] or times
+        if self.age is None or None in times or self.match.first:
             return None
-        return max(0.0, self.ttl - self.age)
+        return max(0.0, *(time - self.age for time in times if time is not None))
+
+    def expired(self, ttl: int | None = None) -> bool:
+        """Whether a prefix that is kept so long, by default `ttl`, is gone."""
+        time = self.ttl if ttl is None else ttl
+        return self.age is not None and time is not None and self.age > time
 
     def share(self, size: int) -> int:
         """Return the tokens of so many bytes from the start."""

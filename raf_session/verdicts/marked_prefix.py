@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from raf_session.provider_rules import WriteRule
 from raf_session.verdicts.cases import BEGINS, Case, Expected, SharedPrefix, missed
 from raf_session.verdicts.outcomes import Outcome, Reason
 from raf_session.verdicts.shared_prefix import leaving
 
-__all__ = ("at_marks",)
+__all__ = ("at_marks", "too_old")
 
 
 def at_marks(case: Case, shared: SharedPrefix, *, reading: bool = False) -> Expected:
@@ -29,7 +30,8 @@ def at_marks(case: Case, shared: SharedPrefix, *, reading: bool = False) -> Expe
             f"{'The former' if bare else 'This'} request has no cache mark, and "
             f"{rules.name} {'keeps' if bare else 'finds'} prefixes at marks only.",
         )
-    valid = [mark for mark in written if shared.whole or mark <= shared.end]
+    ends = [end for end in written if shared.whole or end[0] <= shared.end]
+    valid = [mark for mark, _ in ends]
     if not valid:
         return missed(
             Reason.DIVERGED_BEFORE_MARK,
@@ -37,8 +39,14 @@ def at_marks(case: Case, shared: SharedPrefix, *, reading: bool = False) -> Expe
             f"request left at {rules.name}.",
         )
     last = max(valid)
+    late = False
     if reading:
-        valid = [mark for mark in valid if _seen(mark, places)]
+        kept = [mark for mark, ttl in ends if not case.expired(ttl)]
+        if not kept:
+            return too_old(case, max((t for _, t in ends if t), default=case.ttl))
+        valid = [mark for mark in kept if _seen(mark, places)]
+        late = max(kept) < last
+        last = max(kept)
     if not valid:
         distance = min((p for p, _ in places if p >= last), default=last) - last
         return missed(
@@ -56,6 +64,9 @@ def at_marks(case: Case, shared: SharedPrefix, *, reading: bool = False) -> Expe
         )
         reason = Reason.DIVERGED_BEHIND_MARK if low else Reason.DIVERGED
         return Expected(outcome, reason, low, high, text)
+    if mark == last and late:
+        text = f"{BEGINS} Behind position {mark} its prefixes have expired."
+        return Expected(Outcome.PARTIAL, Reason.EXPIRED, low, high, text)
     if mark == last:
         return Expected(Outcome.HIT, Reason.APPENDED, low, high, BEGINS)
     text = (
@@ -65,14 +76,32 @@ def at_marks(case: Case, shared: SharedPrefix, *, reading: bool = False) -> Expe
     return Expected(Outcome.PARTIAL, Reason.LOOK_BACK_EXCEEDED, low, high, text)
 
 
-def _written(case: Case, shared: SharedPrefix) -> Sequence[int]:
-    """Return where the former request left prefixes, its end as the last."""
+def too_old(case: Case, ttl: int | None) -> Expected:
+    """Return that what the former request left has expired."""
+    return missed(
+        Reason.EXPIRED,
+        f"{case.age:g} s went by since the former request, and its prefix is kept for "
+        f"{ttl} s.",
+    )
+
+
+def _written(case: Case, shared: SharedPrefix) -> Sequence[tuple[int, int | None]]:
+    """Return where the former request left prefixes, its end as the last.
+
+    With each, how long it asked for it to be kept.
+    """
     hints = case.match.caching
     marks = hints.written if hints else None
-    if marks is not None and (not marks or case.rules.writes is WriteRule.MARKS):
-        return marks
-    end = () if shared.former is None else (shared.former,)
-    return (*(marks or ()), *end)
+    ttls = hints.written_ttls if hints else ()
+    ends = list(zip_longest(marks or (), ttls[: len(marks or ())]))
+    only_marks = case.rules.writes is WriteRule.MARKS or (
+        hints is not None and hints.explicit[0]
+    )
+    if marks is not None and (only_marks or not marks):
+        return ends
+    if shared.former is not None:
+        ends.append((shared.former, None))
+    return ends
 
 
 def _places(case: Case, shared: SharedPrefix) -> Sequence[tuple[int, int | None]]:
@@ -80,6 +109,8 @@ def _places(case: Case, shared: SharedPrefix) -> Sequence[tuple[int, int | None]
     match, rules = case.match, case.rules
     hints, at_end = match.caching, rules.writes is WriteRule.REQUEST_END
     marks = hints.read if hints else None
+    if hints is not None and hints.explicit[1]:
+        at_end = False
     if marks is not None and not at_end:
         return [(mark, rules.look_back) for mark in marks]
     if marks is not None and not marks:

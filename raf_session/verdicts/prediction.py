@@ -10,7 +10,12 @@ from raf_session.provider_rules import ProviderRules, rules_for
 from raf_session.verdicts.cases import Case, Expected, missed
 from raf_session.verdicts.outcomes import Outcome, Reason, Verdict
 from raf_session.verdicts.reuse import reused
-from raf_session.verdicts.shared_prefix import alike_but_for_form, appended, diverged
+from raf_session.verdicts.shared_prefix import (
+    alike_but_for_form,
+    appended,
+    diverged,
+    lost_by_toggle,
+)
 
 __all__ = ("verdict",)
 
@@ -94,6 +99,8 @@ def _expect(case: Case) -> Expected:
             Reason.FIRST_REQUEST,
             "It is the first request of its session: there is no former one to reuse.",
         )
+    if lost_by_toggle(match, case.rules) is not None:
+        return _said(case, reused(case, diverged(case)))
     if match.append_only:
         return _said(case, reused(case, appended(case)))
     if difference is None or not difference.only_form:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from raf_session.provider_rules import WriteRule
-from raf_session.verdicts.cases import BEGINS, Case, Expected, SharedPrefix, missed
-from raf_session.verdicts.marked_prefix import at_marks
+from raf_session.verdicts.cases import (
+    BEGINS,
+    MARKED,
+    Case,
+    Expected,
+    SharedPrefix,
+    missed,
+)
+from raf_session.verdicts.marked_prefix import at_marks, too_old
 from raf_session.verdicts.outcomes import Outcome, Reason
 from raf_session.verdicts.shared_prefix import leaving
 
 __all__ = ("reused",)
-
-
-_MARKED: Final = frozenset((WriteRule.MARKS, WriteRule.REQUEST_END))
 
 
 def reused(case: Case, shared: SharedPrefix) -> Expected:
@@ -22,31 +24,38 @@ def reused(case: Case, shared: SharedPrefix) -> Expected:
     left = leaving(match, rules)
     if not shared.high and not shared.whole:
         return missed(Reason.DIVERGED, f"{left}, and nothing in front of it survives.")
-    keys = match.caching.keys if match.caching else (None, None)
-    if keys[0] != keys[1] and rules.key_loses_cache:
+    changed = _changed_key(case)
+    if changed is not None and rules.key_loses_cache:
+        name, before, now = changed
         return missed(
             Reason.KEY_CHANGED,
-            f"The cache key changed from {_key(keys[0])} to {_key(keys[1])}, and "
-            f"{rules.name} keeps a cache for each.",
+            f"`{name}` changed from {_key(before)} to {_key(now)}, and {rules.name} "
+            "keeps a cache for each.",
         )
-    marked = rules.writes in _MARKED
+    marked = rules.writes in MARKED
     found = at_marks(case, shared) if marked else _by_tokens(case, shared, left)
     found = _minimum(case, shared, found)
     if found.outcome is Outcome.MISS:
         return found
-    if case.age is not None and case.ttl is not None and case.age > case.ttl:
-        return missed(
-            Reason.EXPIRED,
-            f"{case.age:g} s went by since the former request, and its prefix is kept "
-            f"for {case.ttl} s.",
-        )
     if marked:
         found = _minimum(case, shared, at_marks(case, shared, reading=True))
+    elif case.expired():
+        found = too_old(case, case.ttl)
     found = _round(case, shared, found)
-    if found.outcome is Outcome.MISS or keys[0] == keys[1]:
+    if found.outcome is Outcome.MISS or changed is None:
         return found
     text = f"Whether another cache key loses {rules.name}'s cache is not certain."
     return Expected(Outcome.UNKNOWN, Reason.KEY_CHANGED, 0, found.high, text)
+
+
+def _changed_key(case: Case) -> tuple[str, str | None, str | None] | None:
+    if case.match.caching is None:
+        return None
+    keys = case.match.caching.keys
+    for name, (before, now) in keys.items():
+        if name in case.rules.keys and before != now:
+            return name, before, now
+    return None
 
 
 def _key(key: str | None) -> str:
@@ -75,7 +84,7 @@ def _minimum(case: Case, shared: SharedPrefix, found: Expected) -> Expected:
     if least != most:
         limit = f"{least:,} to {limit}, by the model"
     if found.high < least:
-        marked = case.rules.writes in _MARKED
+        marked = case.rules.writes in MARKED
         before = "" if shared.whole else f"{found.text} "
         short = shared.whole or marked or case.tokens < least
         return missed(

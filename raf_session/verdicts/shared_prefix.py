@@ -17,7 +17,13 @@ from raf_session.provider_rules import (
 )
 from raf_session.verdicts.cases import NOTHING, Case, SharedPrefix
 
-__all__ = ("alike_but_for_form", "appended", "diverged", "leaving")
+__all__ = (
+    "alike_but_for_form",
+    "appended",
+    "diverged",
+    "leaving",
+    "lost_by_toggle",
+)
 
 
 def appended(case: Case) -> SharedPrefix:
@@ -49,8 +55,10 @@ def diverged(case: Case) -> SharedPrefix:
     if not match.header_changed:
         if "messages" in kept.certain:
             return shared
-        front = min(shared.low, case.until(0)[0])
-        return SharedPrefix(front, front, 0, 0, None, whole=False)
+        end = _end(kept.certain)
+        low, high = case.until(end)
+        low, high = min(shared.low, low), min(shared.low, high)
+        return SharedPrefix(low, high, end, end, None, whole=False)
     if "messages" in kept.possible:  # under another header they were not compared
         high = case.tokens if case.given is None else case.given
         end = match.caching.total if match.caching else match.messages
@@ -74,14 +82,17 @@ def _end(sections: Collection[str]) -> int:
 
 def _kept(match: PrefixMatch, rules: ProviderRules) -> Kept:
     if not match.header_changed:
-        if match.cause is Cause.IMAGE_CHANGED:
-            return rules.survives.get("images", EVERYTHING)
-        return EVERYTHING
+        name = lost_by_toggle(match, rules)
+        return EVERYTHING if name is None else rules.survives[name]
     section = _section(match)
+    switched = match.cause in {Cause.TOOLS_ADDED, Cause.TOOLS_REMOVED}
+    search = rules.survives.get("web_search")
+    if switched and search is not None and "web_search" in toggled(match):
+        return Kept((), search.certain)  # where it is that tool alone
     if section in rules.survives:
         return rules.survives[section]
     names = {_plain(name): name for name in rules.survives if name not in _NO_PARAMETER}
-    for segment in _SEGMENTS.split(_where(match))[:2]:  # deeper ones are data
+    for segment in _SEGMENTS.split(_where(match))[:3]:  # deeper ones are data
         if _plain(segment) in names:
             return rules.survives[names[_plain(segment)]]
     return UNDOCUMENTED
@@ -103,9 +114,31 @@ def _where(match: PrefixMatch) -> str:
 def leaving(match: PrefixMatch, rules: ProviderRules) -> str:
     """Return where the prompt leaves the former one, in words."""
     text = f"The prompt leaves the former one at {_where(match)}"
-    if match.header_changed or _kept(match, rules) == EVERYTHING:
+    if match.append_only:
+        text = "The former request begins this one"
+    lost = lost_by_toggle(match, rules)
+    if lost is None:
         return text
-    return f"{text} ({rules.name} loses all messages where an image changes)"
+    return f"{text} ({rules.name} loses all messages where {lost} change)"
+
+
+_IN_MESSAGES: Final = ("citations", "images")
+"""What counts wherever in the messages it is; what leaves least comes first."""
+
+
+def toggled(match: PrefixMatch) -> frozenset[str]:
+    """Return what came or went anywhere in the request."""
+    found = match.caching.toggled if match.caching else frozenset[str]()
+    return found | {"images"} if match.cause is Cause.IMAGE_CHANGED else found
+
+
+def lost_by_toggle(match: PrefixMatch, rules: ProviderRules) -> str | None:
+    """Return what, by changing anywhere, loses the messages; `None`: nothing does."""
+    if match.header_changed or match.first:
+        return None
+    names = (name for name in _IN_MESSAGES if name in toggled(match))
+    names = (name for name in names if name in rules.survives)
+    return next(names, None)
 
 
 _NO_PARAMETER: Final = frozenset(("model", "tools", "system", "images"))

@@ -243,7 +243,7 @@ def test_a_cache_key_is_shown(run: Any) -> None:
     keyed = body(TALK, prompt_cache_key="b")
     ran = diff(run, body(TALK[:1]), keyed, "--for", "openai", "--tokens", "9999")
     assert ran.status == 0
-    assert "\ncache key\n- (none)\n+ b\n" in ran.out
+    assert "\nprompt_cache_key\n- (none)\n+ b\n" in ran.out
     assert re.search(r"(?m)^openai +miss +0 +key_changed$", ran.out)
 
 
@@ -276,7 +276,7 @@ def test_json_has_what_python_has(run: Any) -> None:
     assert difference["only_form"] is False
     assert match.caching is not None
     assert found["caching"]["model"] == "claude-sonnet-4-5"
-    assert found["caching"]["keys"] == [None, None]
+    assert found["caching"]["keys"] == {}
     assert found["previous"] == {"file": str(BEFORE), "line": None, "path": ""}
     assert found["shape"] == "anthropic"
     assert found["tokens_from"] == "estimated"

@@ -152,7 +152,7 @@ def test_bodies_of_two_apis(run: Any) -> None:
     Path("chat.json").write_text(json.dumps({**ONE, "seed": 1}))
     fault = run("diff", "chat.json", "claude.json").fault
     assert fault == (
-        "claude.json: a request of anthropic, but chat.json is one of openai-chat: "
+        "claude.json: a request of anthropic after one of openai-chat: "
         "they share no cache"
     )
     assert run("diff", "one.json", "claude.json", "--json").status == 1

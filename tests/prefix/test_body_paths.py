@@ -29,6 +29,10 @@ def bedrock(**more: Any) -> dict[str, Any]:
     return {"modelId": "m", "messages": messages, **more}
 
 
+def gemini(*contents: Any, **more: Any) -> dict[str, Any]:
+    return {"model": "gemini-3-pro", "contents": list(contents), **more}
+
+
 def user(*parts: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": list(parts)}]}
 
@@ -102,6 +106,33 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"model": "m", "contents": "a"},
         {"model": "m", "contents": "b"},
         "contents",
+    ),
+    "a string among strings": (
+        gemini("a", "b", "c"),
+        gemini("a", "b", "d"),
+        "contents[2]",
+    ),
+    "a content behind strings": (
+        gemini("a", "b", {"role": "model", "parts": [{"text": "x"}]}),
+        gemini("a", "b", {"role": "model", "parts": [{"text": "y"}]}),
+        "contents[2].parts[0].text",
+    ),
+    "a string behind a content": (
+        gemini({"role": "user", "parts": [{"text": "x"}]}, "a", "b"),
+        gemini({"role": "user", "parts": [{"text": "x"}]}, "a", "z"),
+        "contents[2]",
+    ),
+    "a string in a list": (gemini(["a", "b"]), gemini(["a", "c"]), "contents[0][1]"),
+    "a bare part": (gemini({"a": 1}), gemini({"a": 2}), "contents[0].a"),
+    "a configuration that is gone": (
+        gemini("a", generationConfig={"thinkingConfig": {"thinkingBudget": 1}}),
+        gemini("a"),
+        "generationConfig.thinkingConfig",
+    ),
+    "a role that no item has": (
+        {"model": "m", "input": [{"role": "user", "content": "a"}]},
+        {"model": "m", "input": [{"type": "function_call", "call_id": "c"}]},
+        "input[0]",
     ),
     "functions": (
         {"model": "m", "messages": [], "functions": [{"name": "f"}]},

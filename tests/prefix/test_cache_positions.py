@@ -76,7 +76,7 @@ def test_the_front_has_two_ends() -> None:
     body = anthropic(user(text("q")), tools=tools, system=[text("s", **HOUR)])
     found = hints(body, body)
     assert found.written == (-1, 0)
-    assert found.ttl_seconds == 3600
+    assert found.written_ttls == (None, 3600)
     bare = anthropic(user(text("q")), tools=tools)
     assert hints(bare, bare).written == (0,)
     assert 0 < found.tools_bytes == hints(bare, bare).tools_bytes
@@ -144,4 +144,12 @@ def test_keys_and_times_are_told() -> None:
     body = {"model": "m", "messages": [], "prompt_cache_retention": "24h"}
     before = {**body, "prompt_cache_key": "a"}
     found = hints(before, {**body, "prompt_cache_key": "b"})
-    assert (found.keys, found.ttl_seconds, found.model) == (("a", "b"), 86400, "m")
+    assert found.keys == {"prompt_cache_key": ("a", "b")}
+    assert (found.ttl_seconds, found.model) == (86400, "m")
+
+
+def test_many_marks_in_one_message_are_counted_once_each() -> None:
+    parts = [text(str(number), **MARK) for number in range(20_000)]
+    body = anthropic(user(*parts))
+    found = hints(body, body)
+    assert found.written == tuple(range(1, 20_001))

@@ -232,8 +232,9 @@ def test_agreement_on_a_parameter(word: str, path: str) -> None:
 def test_agreement_on_the_key() -> None:
     diagnosis = missed("prompt_cache_key_changed", "openai")
 
-    def found(*keys: str) -> Any:
-        hints = CacheHints(None, 2, 3, None, None, 0, keys, None)  # type: ignore[arg-type]
+    def found(before: str, now: str) -> Any:
+        keys = {"prompt_cache_key": (before, now)}
+        hints = CacheHints(None, 2, 3, None, None, 0, keys, None)
         return match(Cause.NONE, caching=hints)
 
     assert agrees(diagnosis, found("a", "b")) is True

@@ -75,7 +75,8 @@ def test_a_leaf_is_found_where_the_encodings_differ(value: Any, other: Any) -> N
 @given(value=plain_values)
 def test_a_re_encoded_text_is_told_as_such(value: Any) -> None:
     text = json.dumps([value])
-    if text != (spaced := json.dumps([value], indent=1)):
+    spaced = json.dumps([value], indent=1)
+    if text != spaced and len(spaced) < 1 << 16:
         assert form_cause(text, spaced) is Cause.WHITESPACE
 
 

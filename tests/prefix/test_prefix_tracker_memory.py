@@ -309,7 +309,7 @@ def test_any_sequence_will_do(prefix_impl: ModuleType) -> None:
 def test_what_a_subclass_touched_does_not_outlive_restore(
     prefix_impl: ModuleType,
 ) -> None:
-    class Touched(prefix_impl.PrefixTracker):  # type: ignore[misc, name-defined]
+    class Touched(prefix_impl.PrefixTracker):  # type: ignore[misc, name-defined]  # of either twin
         def __init__(self) -> None:
             super().__init__()
             one, two = ChatMessage.user("a"), ChatMessage.user("b")

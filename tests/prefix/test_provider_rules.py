@@ -110,7 +110,7 @@ def test_the_longest_fragment_wins() -> None:
 def test_rules_are_values() -> None:
     rules = RULES["anthropic"]
     with pytest.raises(FrozenInstanceError):
-        rules.look_back = 3  # type: ignore[misc]
+        rules.look_back = 3  # type: ignore[misc]  # it is frozen
     with pytest.raises(TypeError):
         rules.survives["x"] = rules.survives["model"]  # type: ignore[index]
     with pytest.raises(TypeError):

@@ -446,31 +446,33 @@ def test_lists_of_nothing_but_marks_are_empty() -> None:
     assert request.names == {"model": "modelId"}
 
 
+KEYS = {"prompt_cache_key": "k", "cache_salt": "s", "user_id": "u"}
+
+
 @pytest.mark.parametrize(
-    ("fields", "key", "seconds"),
+    ("fields", "keys", "seconds"),
     [
-        ({}, None, None),
-        ({"prompt_cache_key": "k", "cache_salt": "s", "user_id": "u"}, "k", None),
-        ({"cache_salt": "s", "user_id": "u"}, "s", None),
-        ({"user_id": "u"}, "u", None),
-        ({"prompt_cache_retention": "24h"}, None, 86400),
-        ({"prompt_cache_retention": "in_memory"}, None, None),
-        ({"prompt_cache_retention": "in-memory"}, None, None),
-        ({"prompt_cache_options": {"ttl": "30m"}}, None, 1800),
+        ({}, {}, None),
+        (KEYS, KEYS, None),
+        ({"user_id": "u"}, {"user_id": "u"}, None),
+        ({"prompt_cache_retention": "24h"}, {}, 86400),
+        ({"prompt_cache_retention": "in_memory"}, {}, None),
+        ({"prompt_cache_retention": "in-memory"}, {}, None),
+        ({"prompt_cache_options": {"ttl": "30m"}}, {}, 1800),
         (
             {"prompt_cache_options": {"ttl": "12h"}, "prompt_cache_retention": "24h"},
-            None,
+            {},
             43200,
         ),
-        ({"prompt_cache_options": {"ttl": 5}}, None, None),
+        ({"prompt_cache_options": {"ttl": 5}}, {}, None),
     ],
 )
 def test_cache_keys_and_retention(
-    fields: dict[str, Any], key: str | None, seconds: int | None
+    fields: dict[str, Any], keys: dict[str, str], seconds: int | None
 ) -> None:
     for body in (OPENAI_CHAT, OPENAI_RESPONSES):
         request = read_request({**body, **fields})
-        assert (request.cache_key, request.ttl_seconds) == (key, seconds)
+        assert (request.cache_keys, request.ttl_seconds) == (keys, seconds)
         assert digests(request) == digests(read_request(body))
 
 

@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raf_session.messages import Usage
+from raf_session.prefix_comparison import compare_requests
 from raf_session.prefix_match import CacheHints, Cause, Difference, PrefixMatch
 from raf_session.provider_rules import RULES, WriteRule
+from raf_session.usage_reports import read_usage
 from raf_session.verdicts import Outcome, Reason, Verdict, verdict
 
 HIT, PARTIAL, MISS, UNKNOWN = Outcome
@@ -83,7 +85,7 @@ def hints(shared: int, total: int, **fields: Any) -> CacheHints:
         "written": None,
         "read": None,
         "tools_bytes": 9000,
-        "keys": (None, None),
+        "keys": {},
         "ttl_seconds": None,
     }
     return CacheHints(shared=shared, total=total, **(values | fields))
@@ -347,10 +349,14 @@ def test_openai_finds_a_shared_prefix_at_a_mark_only() -> None:
     ],
 )
 def test_another_cache_key(provider: str, outcome: Outcome) -> None:
-    caching = hints(5, 9, keys=("a", "b"))
+    (name,) = RULES[provider].keys
+    others = {"prompt_cache_key", "cache_salt", "user_id"} - {name}
+    foreign = hints(5, 9, keys=dict.fromkeys(others, ("a", "b")))
+    assert judge(appended(before=5, now=9, caching=foreign), provider).outcome is HIT
+    caching = hints(5, 9, keys={name: ("a", "b")})
     answer = judge(appended(before=5, now=9, caching=caching), provider)
     assert (answer.outcome, answer.reason) == (outcome, Reason.KEY_CHANGED)
-    kept = appended(before=5, now=9, caching=hints(5, 9, keys=("a", "a")))
+    kept = appended(before=5, now=9, caching=hints(5, 9, keys={name: ("a", "a")}))
     assert judge(kept, provider).outcome is HIT
 
 
@@ -424,7 +430,7 @@ def front(written: tuple[int, ...] | None) -> dict[str, Any]:
         ("anthropic", "parameters", "output_config.effort", (6,), MISS, 0),
         ("anthropic", "parameters", "novel", (6,), UNKNOWN, None),
         ("anthropic", "parameters", "novel.model", None, UNKNOWN, None),
-        ("bedrock", "parameters", "a.b.thinking", (6,), UNKNOWN, None),
+        ("bedrock", "parameters", "a.b.c.thinking", (6,), UNKNOWN, None),
         ("anthropic", "parameters", "novel", None, UNKNOWN, None),
         ("bedrock", "parameters", "toolConfig.toolChoice.auto", (0,), PARTIAL, 5500),
         ("bedrock", "parameters", "x.thinking.budget", (0,), MISS, 0),
@@ -583,12 +589,18 @@ def layouts(draw: st.DrawFn, shared: int, now: int) -> CacheHints:
         lambda found: tuple(sorted(found))
     )
     key = st.sampled_from((None, "a", "b"))
+    names = st.sampled_from(("prompt_cache_key", "cache_salt", "user_id"))
+    ttls = st.lists(st.none() | st.integers(0, 900), max_size=4).map(tuple)
+    toggles = st.frozensets(st.sampled_from(("images", "citations", "web_search")))
     return hints(
         min(shared, total),
         total,
         written=draw(marks),
         read=draw(marks),
-        keys=(draw(key), draw(key)),
+        keys={draw(names): (draw(key), draw(key))},
+        written_ttls=draw(ttls),
+        explicit=(draw(st.booleans()), draw(st.booleans())),
+        toggled=draw(toggles),
         ttl_seconds=draw(st.none() | st.integers(0, 1000)),
     )
 
@@ -649,3 +661,143 @@ def test_below_the_minimum_is_always_a_miss(given_values: Any) -> None:
     tokens = data.draw(st.integers(0, max(0, least - 1)))
     if least:
         assert verdict(match, provider, tokens=tokens, model=model).outcome is MISS
+
+
+# Whole bodies --------------------------------------------------------------------
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+IMAGE = {"type": "image", "source": {"type": "base64", "data": "AAAA"}}
+
+
+def claude(*messages: Any, system: Any = MARK, **more: Any) -> dict[str, Any]:
+    front = [{"type": "text", "text": "s" * 8000, **system}]
+    body = {"model": "claude-opus-5", "max_tokens": 5, "system": front}
+    return {**body, "messages": list(messages), **more}
+
+
+def turn(role: str, text: str, *parts: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "role": role,
+        "content": [{"type": "text", "text": text, **more}, *parts],
+    }
+
+
+TALK = [turn("user", "p" * 4000), turn("assistant", "a" * 4000, **MARK)]
+
+
+def told(before: Any, after: Any, provider: str = "anthropic", **more: Any) -> Verdict:
+    match = compare_requests(before, after)
+    return verdict(match, provider, tokens=10000, **more)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (TALK, [*TALK, turn("user", "q", IMAGE)]),
+        (
+            [*TALK, turn("user", "q", IMAGE), turn("assistant", "b")],
+            [*TALK, turn("assistant", "b")],
+        ),
+        ([*TALK, turn("user", "q", IMAGE)], [*TALK, turn("user", "other")]),
+        (
+            [*TALK, turn("user", "r")],
+            [
+                *TALK,
+                turn("user", "r"),
+                turn("user", "q", {"type": "tool_result", "content": [IMAGE]}),
+            ],
+        ),
+    ],
+)
+def test_an_image_anywhere_leaves_tools_and_system(before: Any, after: Any) -> None:
+    answer = told(claude(*before), claude(*after))
+    assert answer.outcome is PARTIAL
+    assert answer.reusable_tokens is not None
+    assert 4000 < answer.reusable_tokens < 6000
+    assert "images" in answer.explanation
+    silent = told(claude(*before, system={}), claude(*after, system={}))
+    assert silent.outcome is MISS
+    usage = read_usage({"input_tokens": 10000, "cache_read_input_tokens": 5000})
+    seen = told(claude(*before), claude(*after), usage=usage)
+    assert seen.reason is not Reason.PROVIDER_SIDE_MISS
+
+
+def test_citations_leave_the_tools() -> None:
+    def body(*, on: bool) -> dict[str, Any]:
+        document = {"type": "document", "source": {}, "citations": {"enabled": on}}
+        return claude(*TALK, turn("user", "x", document))
+
+    assert told(body(on=True), body(on=False)).outcome is MISS
+
+
+def test_the_web_search_may_leave_the_tools() -> None:
+    tools = [{"name": "f", "input_schema": {"x": "y" * 4000}, **MARK}]
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    before, after = (claude(*TALK, tools=t) for t in (tools, [*tools, search]))
+    assert told(before, after).outcome is UNKNOWN
+    other = {"name": "g", "input_schema": {}}
+    assert told(before, claude(*TALK, tools=[*tools, other])).outcome is MISS
+
+
+def test_a_prefix_lives_as_long_as_its_mark_asks() -> None:
+    before = claude(*TALK, system=HOUR)
+    after = claude(*TALK, turn("user", "n"), system=HOUR)
+    assert told(before, after, elapsed_seconds=200).outcome is HIT
+    answer = told(before, after, elapsed_seconds=600)
+    assert (answer.outcome, answer.reason) == (PARTIAL, Reason.EXPIRED)
+    assert answer.reusable_tokens is not None
+    assert 4000 < answer.reusable_tokens < 6000
+    assert answer.ttl_left_seconds == 3000
+    gone = told(before, after, elapsed_seconds=4000)
+    assert (gone.outcome, gone.reason) == (MISS, Reason.EXPIRED)
+
+
+def test_explicit_caching_without_a_breakpoint_keeps_nothing() -> None:
+    front = {"role": "system", "content": "s" * 9000}
+    options = {"prompt_cache_options": {"mode": "explicit"}}
+    talk: list[Any] = [front, {"role": "user", "content": "a"}]
+    before = {"model": "gpt-5.6", "messages": talk, **options}
+    after = {**before, "messages": [*talk, {"role": "user", "content": "b"}]}
+    same(told(before, after, "openai"), MISS, Reason.NO_MARK, 0)
+    text = {"type": "text", "text": "a", "prompt_cache_breakpoint": {}}
+    talk[1] = {"role": "user", "content": [text]}
+    after = {**before, "messages": [*talk, {"role": "user", "content": "b"}]}
+    answer = told(before, after, "openai")
+    assert (answer.outcome, answer.reason) == (HIT, Reason.APPENDED)
+
+
+def test_keys_are_told_apart() -> None:
+    talk = [{"role": "user", "content": "x" * 9000}]
+
+    def body(**keys: str) -> dict[str, Any]:
+        return {"model": "m", "messages": talk, "n": 1, **keys}
+
+    salted = body(cache_salt="a", prompt_cache_key="k")
+    other = body(cache_salt="b", prompt_cache_key="k")
+    assert told(salted, other, "vllm").reason is Reason.KEY_CHANGED
+    assert told(salted, other, "openai").outcome is HIT
+    one, two = body(user_id="a"), body(user_id="b")
+    assert told(one, two, "deepseek").reason is Reason.KEY_CHANGED
+    assert told(one, two, "sglang").outcome is HIT
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"output_config": {"effort": "low"}}, {"output_config": {"effort": "max"}}),
+        ({"output_config": {"effort": "low"}}, {}),
+    ],
+)
+def test_effort_at_bedrock_loses_everything(before: Any, after: Any) -> None:
+    point = {"cachePoint": {"type": "default"}}
+
+    def body(fields: Any) -> dict[str, Any]:
+        return {
+            "modelId": "anthropic.claude-opus-5",
+            "system": [{"text": "s" * 4000}, point],
+            "messages": [{"role": "user", "content": [{"text": "p" * 4000}, point]}],
+            "additionalModelRequestFields": {"x": 1, **fields},
+        }
+
+    assert told(body(before), body(after), "bedrock").outcome is MISS
