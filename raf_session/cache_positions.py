@@ -14,7 +14,7 @@ from raf_session.request_shapes.fields import is_list, is_object, only_marks
 __all__ = ("TOOLS_END", "CacheLayout", "cache_hints")
 
 TOOLS_END: Final = -1
-"""The position after the tools, where a system prompt follows."""
+"""The position after the tools."""
 
 _MARKED: Final = frozenset((RequestShape.ANTHROPIC, RequestShape.BEDROCK))
 _CALL: Final = "call"
@@ -55,11 +55,10 @@ class CacheLayout(NamedTuple):
         positions: tuple[int, ...] | None = None
         if request.marks is not None:
             places = _Positions(request.messages)
-            front = TOOLS_END if "system" in request.header else 0
             positions = tuple(
                 places.after(mark.message, mark.part)
                 if mark.message is not None
-                else front
+                else TOOLS_END
                 if mark.in_tools
                 else 0
                 for mark in request.marks

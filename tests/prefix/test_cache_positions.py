@@ -78,7 +78,7 @@ def test_the_front_has_two_ends() -> None:
     assert found.written == (-1, 0)
     assert found.written_ttls == (None, 3600)
     bare = anthropic(user(text("q")), tools=tools)
-    assert hints(bare, bare).written == (0,)
+    assert hints(bare, bare).written == (-1,)
     assert 0 < found.tools_bytes == hints(bare, bare).tools_bytes
     none = anthropic(user(text("q")))
     assert hints(none, none).tools_bytes == 0
