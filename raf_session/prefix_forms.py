@@ -144,7 +144,7 @@ _DEEPEST_TEXT: Final = 50
 _LONGEST_TEXT: Final = 1 << 16
 """How long a string may be, in characters, to be looked into for JSON."""
 
-_BRACKET: Final = re.compile(r"[][{}]")
+_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
 _TOKEN: Final = re.compile(r'("(?:[^"\\]|\\.)*")|(\s+)|(-?\d[\d.eE+-]*)')
 
 
@@ -259,10 +259,12 @@ def _canonical_text(text: str, forms: frozenset[Cause]) -> Any:
 
 
 def _is_deep(text: str) -> bool:
-    """Whether JSON text is nested deeply, or seems so by brackets in its strings."""
+    """Whether JSON text is nested so deeply that it is not worth looking into."""
     depth = 0
-    for bracket in _BRACKET.finditer(text):
-        depth += 1 if bracket.group() in "[{" else -1
+    for token in _BRACKET.finditer(text):
+        bracket = token.group()
+        if len(bracket) == 1:  # else a string, whatever it holds
+            depth += 1 if bracket in "[{" else -1
         if depth > _DEEPEST_TEXT:
             return True
     return False
