@@ -13,12 +13,8 @@ from raf_session.journals._rules import Rules
 from raf_session.journals._sqlite_faults import BACKEND
 from raf_session.journals._sqlite_heads import Stored, update_head
 from raf_session.journals._sqlite_scopes import write_scope
-from raf_session.journals._sqlite_texts import (
-    PROVIDER_STATES,
-    SESSION_STATE,
-    Texts,
-    Values,
-)
+from raf_session.journals._sqlite_texts import PROVIDER_STATES, SESSION_STATE
+from raf_session.journals._texts import Texts, Values
 from raf_session.keys import SessionKey
 
 __all__ = (
@@ -91,7 +87,7 @@ class Alteration:
             write_scope(cursor, rules, _rules.app_scope(key), self._app, now)
 
 
-NO_ALTERATION: Final = Alteration(NO_CHANGE, Values(None))
+NO_ALTERATION: Final = Alteration(NO_CHANGE, Values(BACKEND, None))
 
 
 def change_alone(

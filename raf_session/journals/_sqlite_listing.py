@@ -14,7 +14,7 @@ from raf_session.journal import Listed, Order, Page
 from raf_session.journals import _checks
 from raf_session.journals._rules import Rules
 from raf_session.journals._sqlite_heads import HEADS, read_head
-from raf_session.journals._sqlite_texts import Values
+from raf_session.journals._texts import Values
 from raf_session.keys import SessionKey
 from raf_session.options import Query
 

@@ -19,12 +19,8 @@ from raf_session.journals._sqlite_entries import clamp
 from raf_session.journals._sqlite_faults import BACKEND
 from raf_session.journals._sqlite_heads import find_live
 from raf_session.journals._sqlite_scopes import Scoped, read_scope, refresh_scope
-from raf_session.journals._sqlite_texts import (
-    PROVIDER_STATES,
-    SESSION_STATE,
-    Pairs,
-    Values,
-)
+from raf_session.journals._sqlite_texts import PROVIDER_STATES, SESSION_STATE
+from raf_session.journals._texts import Pairs, Values
 from raf_session.keys import SessionKey
 from raf_session.options import WHOLE, Window
 

@@ -9,7 +9,8 @@ from raf_session.clock import from_micros
 from raf_session.frozen import EMPTY
 from raf_session.journal import ScopedState
 from raf_session.journals._rules import Rules
-from raf_session.journals._sqlite_texts import SCOPED_STATE, Pairs, Texts, Values
+from raf_session.journals._sqlite_texts import SCOPED_STATE
+from raf_session.journals._texts import Pairs, Texts, Values
 from raf_session.keys import ScopeKey
 
 __all__ = (

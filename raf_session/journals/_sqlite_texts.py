@@ -2,90 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import sqlite3
-from collections.abc import Iterable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final
 
-from raf_session.changes import StateDelta
-from raf_session.errors import SessionDamagedError
-from raf_session.frozen import EMPTY, FrozenDict, freeze_json
-from raf_session.journal import Codec
-from raf_session.journals._sqlite_faults import BACKEND
-from raf_session.json_text import dump_json, load_json
+from raf_session.journals._texts import Texts
 
-__all__ = (
-    "PROVIDER_STATES",
-    "SCOPED_STATE",
-    "SESSION_STATE",
-    "Pairs",
-    "StateTable",
-    "Texts",
-    "Values",
-)
-
-Pairs: TypeAlias = Iterable[tuple[str, str]]
-"""Names and texts, as they are stored."""
-
-
-class Values:
-    """Turns the values of a state into text and back.
-
-    Args:
-        codec: what stands between JSON and storage.
-    """
-
-    def __init__(self, codec: Codec | None) -> None:
-        self._codec = codec
-
-    def encode(self, value: object) -> str:
-        """Return the text of a value."""
-        text = dump_json(value)
-        if self._codec is None:
-            return text
-        return f'"{base64.b64encode(self._codec.encode(text.encode())).decode()}"'
-
-    def decode(self, key: object, pairs: Pairs) -> FrozenDict[Any]:
-        """Return the state of these names and texts.
-
-        Raises:
-            SessionDamagedError: a value cannot be read; it names it.
-        """
-        state: dict[str, Any] = {}
-        for name, text in pairs:
-            try:
-                state[name] = freeze_json(load_json(self._json(text)))
-            except Exception as error:
-                detail = f"state {name!r}: {error}"
-                raise SessionDamagedError(key, BACKEND, detail) from error
-        return FrozenDict(state) if state else EMPTY
-
-    def _json(self, text: str) -> str:
-        if self._codec is None:
-            return text
-        return self._codec.decode(base64.b64decode(text.strip('"'))).decode()
-
-
-class Texts(NamedTuple):
-    """A `StateDelta` with its values as text."""
-
-    set: tuple[tuple[str, str], ...] = ()
-    deleted: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, delta: StateDelta | None, values: Values) -> Texts:
-        """Encode the values of a delta."""
-        if delta is None:
-            return cls()
-        return cls(
-            tuple((name, values.encode(value)) for name, value in delta.set.items()),
-            tuple(delta.deleted),
-        )
-
-    @property
-    def size(self) -> int:
-        """How many characters the values have."""
-        return sum([len(text) for _, text in self.set])
+__all__ = ("PROVIDER_STATES", "SCOPED_STATE", "SESSION_STATE", "StateTable")
 
 
 class StateTable:

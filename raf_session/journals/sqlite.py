@@ -37,8 +37,8 @@ from raf_session.journals._sqlite_scopes import (
 )
 from raf_session.journals._sqlite_splices import Splice
 from raf_session.journals._sqlite_sweep import Sweep
-from raf_session.journals._sqlite_texts import Texts, Values
 from raf_session.journals._sqlite_writes import Append, Create, Delete, Update
+from raf_session.journals._texts import Texts, Values
 from raf_session.keys import ScopeKey, SessionKey
 from raf_session.options import WHOLE, Limits, NewSession, Query, Window
 
@@ -87,7 +87,7 @@ class SqliteJournal(Journal):
         self._busy_timeout_secs: Final = busy_timeout_secs
         self._rules = Rules(BACKEND, limits or Limits(), clock)
         self._bodies = BodyFormat(BACKEND, codec, self.limits.max_entry_bytes)
-        self._values = Values(codec)
+        self._values = Values(BACKEND, codec)
         self._reads = Reads(self._rules, self._bodies, self._values)
         self._listing = Listing(self._rules, self._values)
         self._sweep = Sweep(self._rules)
