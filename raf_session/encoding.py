@@ -73,9 +73,17 @@ class BodyFormat:
             raise EntryTooLargeError(entry.id, size, self._limit)
         return text
 
-    def same(self, row: Row, entry: Entry) -> bool:
-        """Tell whether a stored row holds this very event."""
-        return row.kind == entry.kind.value and self._json(row.body) == dump_json(
+    def same(self, key: SessionKey, row: Row, entry: Entry) -> bool:
+        """Tell whether a stored row holds this very event.
+
+        Raises:
+            SessionDamagedError: the codec cannot read its body; it names the place.
+        """
+        try:
+            stored = self._json(row.body)
+        except Exception as error:
+            raise self._damage(key, (row,), error) from error
+        return row.kind == entry.kind.value and stored == dump_json(
             _event_to_json(entry)
         )
 

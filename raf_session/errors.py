@@ -14,6 +14,8 @@
     ├── SnapshotUnavailableError    (RuntimeError)  a sync read of a session that waits
     ├── UnknownSessionTypeError     (TypeError)     a type that the store does not know
     ├── IsolationKeyError           (LookupError)   a scoped store without its key
+    ├── CopyMismatchError           (RuntimeError)  a copy that is not what was copied
+    ├── DumpDamagedError            (ValueError)    a dump that is torn or no dump
     ├── StorageError                (OSError)       the backend failed
     │   ├── StorageFullError                        no space left
     │   └── StorageBusyError        (TimeoutError)  a lock not had in time
@@ -29,6 +31,8 @@ from __future__ import annotations
 from typing_extensions import override
 
 __all__ = (
+    "CopyMismatchError",
+    "DumpDamagedError",
     "EntryConflictError",
     "EntryTooLargeError",
     "InvalidValueError",
@@ -199,6 +203,40 @@ class IsolationKeyError(SessionError, LookupError):
 
     def __init__(self) -> None:
         super().__init__("the isolation key provider gave no key")
+
+
+# Copies ------------------------------------------------------------------------
+
+
+class CopyMismatchError(SessionError, RuntimeError):
+    """A journal holds other counts than it was given by a copy; what it holds stays.
+
+    Attributes:
+        key: the session, in its text form; empty for all sessions together.
+        expected: what was given to it.
+        found: what it holds.
+    """
+
+    def __init__(self, key: object, expected: str, found: str) -> None:
+        self.key: str = str(key)
+        self.expected = expected
+        self.found = found
+        what = f"the copy of session {self.key!r}" if self.key else "the copy"
+        super().__init__(f"{what} holds {found}, not {expected}")
+
+
+class DumpDamagedError(SessionError, ValueError):
+    """A dump that is torn, or is no dump; nothing of it was stored.
+
+    Attributes:
+        line: the number of the line, from 1.
+        reason: what is wrong there.
+    """
+
+    def __init__(self, line: int, reason: str) -> None:
+        self.line = line
+        self.reason = reason
+        super().__init__(f"line {line}: {reason}")
 
 
 # Entries -----------------------------------------------------------------------

@@ -132,6 +132,9 @@ WHOLE: Final = Window()
 HEAD_ONLY: Final = Window(last=0)
 """No entry at all."""
 
+EVERYTHING: Final = (1 << 62) - 1
+"""A place behind every other."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:

@@ -11,6 +11,8 @@ import pytest
 
 from raf_session import errors
 from raf_session.errors import (
+    CopyMismatchError,
+    DumpDamagedError,
     EntryConflictError,
     EntryTooLargeError,
     InvalidValueError,
@@ -44,6 +46,9 @@ MADE: tuple[SessionError, ...] = (
     SnapshotUnavailableError("Mine"),
     UnknownSessionTypeError("Mine", ("AgentSession",)),
     IsolationKeyError(),
+    CopyMismatchError("u/s", "2 entries", "1 entry"),
+    CopyMismatchError("", "2 sessions", "1 session"),
+    DumpDamagedError(3, "is not JSON"),
     StorageError("sqlite", "broken"),
     StorageFullError("sqlite", "full"),
     StorageBusyError("sqlite", "locked"),

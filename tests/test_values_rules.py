@@ -100,7 +100,7 @@ def test_entries_come_back_from_their_bodies(entries: list[Entry]) -> None:
             assert plain(again) == plain(entry)
             assert again.plain == entry
             assert (again.seq, again.stored_at, again.left_at) == (n, NOW, 0)
-            assert form.same(rows[n - 1], entry)
+            assert form.same(KEY, rows[n - 1], entry)
             assert form.encode(again) == form.encode(entry)
 
 
@@ -108,7 +108,7 @@ def test_entries_come_back_from_their_bodies(entries: list[Entry]) -> None:
 def test_same_tells_entries_apart(one: Entry, other: Entry) -> None:
     for form in (PLAIN, CODED):
         expected = plain(one)[1:] == plain(other)[1:]
-        assert form.same(row_of(one, form.encode(one)), other) == expected
+        assert form.same(KEY, row_of(one, form.encode(one)), other) == expected
 
 
 @pytest.mark.parametrize("value", [1.0, True, "1", None, [1], {"a": 1}])
@@ -116,7 +116,7 @@ def test_same_is_json_equality(value: Any) -> None:
     def said(number: Any) -> Entry:
         return Entry("e", message=ChatMessage.user("x"), metadata={"n": number})
 
-    assert not PLAIN.same(row_of(said(1), PLAIN.encode(said(1))), said(value))
+    assert not PLAIN.same(KEY, row_of(said(1), PLAIN.encode(said(1))), said(value))
 
 
 def test_an_entry_over_the_limit_is_refused() -> None:

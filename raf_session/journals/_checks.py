@@ -17,6 +17,7 @@ __all__ = (
     "check_revision",
     "check_scan",
     "check_unique",
+    "cursor_text",
     "read_cursor",
     "write_cursor",
 )
@@ -50,7 +51,7 @@ def check_ids(
     """
     for entry in entries:
         row = known.get(entry.id)
-        if row is not None and not bodies.same(row, entry):
+        if row is not None and not bodies.same(key, row, entry):
             raise EntryConflictError(key, entry.id, "another body")
     if not known:
         return False
@@ -95,9 +96,12 @@ def check_scan(order: str, limit: int) -> None:
 
 def write_cursor(order: str, head: SessionHead) -> str:
     """Return the cursor that stands right behind this session."""
-    if order == "key":
-        return f"key:{head.key}"
-    return f"activity:{to_micros(head.last_active_at)}:{head.key}"
+    return cursor_text(order, to_micros(head.last_active_at), head.key)
+
+
+def cursor_text(order: str, active_us: int, key: SessionKey) -> str:
+    """Return the cursor behind a session that was active at that moment."""
+    return f"key:{key}" if order == "key" else f"activity:{active_us}:{key}"
 
 
 def read_cursor(order: str, cursor: str) -> tuple[int, SessionKey]:

@@ -28,8 +28,6 @@ def new_rows(
     now: int,
     *,
     not_before: int = 0,
-    left_at: int = 0,
-    keep_times: bool = False,
 ) -> list[Row]:
     """Return the rows of entries that take these places now.
 
@@ -39,27 +37,17 @@ def new_rows(
         places: as many as there are entries.
         now: the journal's time.
         not_before: when the entry in front was stored.
-        left_at: the revision that archives them; 0: active.
-        keep_times: whether an entry's own `stored_at` stays.
     """
-    rows: list[Row] = []
-    for body, entry, seq in zip(bodies, entries, places, strict=False):
-        stored_at = now
-        if keep_times and entry.stored_us is not None:
-            stored_at = entry.stored_us
-        not_before = max(not_before, stored_at)
-        rows.append(
-            Row(
-                seq,
-                left_at,
-                entry.id,
-                entry.kind.value,
-                not_before,
-                body,
-                Counts.of((entry,)),
-            )
-        )
-    return rows
+    moment = max(now, not_before)
+    return [
+        _row(body, entry, seq, moment)
+        for body, entry, seq in zip(bodies, entries, places, strict=False)
+    ]
+
+
+def _row(body: str, entry: Entry, seq: int, stored_at: int, left_at: int = 0) -> Row:
+    counts = Counts.of((entry,))
+    return Row(seq, left_at, entry.id, entry.kind.value, stored_at, body, counts)
 
 
 def stored(entries: Sequence[Entry], rows: Sequence[Row]) -> tuple[Entry, ...]:
@@ -80,22 +68,28 @@ def first_rows(
 ) -> tuple[list[Row], list[Row]]:
     """Return the rows of a new session: those archived before, and the active ones.
 
+    What brings a time keeps it: among the active entries none is before the one in
+    front, but the archive is in order of place, where a summary stands in front of
+    what it replaced, and an entry that was kept in the window is older than what left.
+
     Args:
         bodies: the encoded events, of the archived entries first.
         archived: entries that left the window before.
         entries: the active window.
         now: the journal's time, for entries that bring none.
     """
+    latest = now
+    old: list[Row] = []
+    for seq, (body, entry) in enumerate(zip(bodies, archived, strict=False), 1):
+        moment = latest if entry.stored_us is None else entry.stored_us
+        latest = max(latest, moment)
+        old.append(_row(body, entry, seq, moment, left_at=1))
     n = len(archived)
-    old = new_rows(
-        bodies[:n], archived, range(1, n + 1), now, left_at=1, keep_times=True
-    )
-    young = new_rows(
-        bodies[n:],
-        entries,
-        range(n + 1, n + 1 + len(entries)),
-        now,
-        keep_times=True,
-        not_before=old[-1].stored_at if old else 0,
-    )
+    front = 0
+    young: list[Row] = []
+    for seq, (body, entry) in enumerate(zip(bodies[n:], entries, strict=True), n + 1):
+        moment = latest if entry.stored_us is None else max(entry.stored_us, front)
+        front = moment
+        latest = max(latest, moment)
+        young.append(_row(body, entry, seq, moment))
     return old, young

@@ -120,7 +120,7 @@ def plan_splice(
         and not purged
         and len(leaving) == len(wanted)
         and all(
-            row.id == entry.id and body_format.same(row, entry)
+            row.id == entry.id and body_format.same(head.key, row, entry)
             for row, entry in zip(leaving, wanted, strict=True)
         )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from raf_session.changes import NO_CHANGE, Change, RequestDelta
+from raf_session.changes import NO_CHANGE, RequestDelta
 from raf_session.entries import SessionHead
 from raf_session.errors import SessionDamagedError
 from raf_session.journals import _rules
@@ -14,7 +14,7 @@ from raf_session.journals._sqlite_faults import BACKEND
 from raf_session.journals._sqlite_heads import Stored, update_head
 from raf_session.journals._sqlite_scopes import write_scope
 from raf_session.journals._sqlite_texts import PROVIDER_STATES, SESSION_STATE
-from raf_session.journals._texts import Texts, Values
+from raf_session.journals._texts import ChangeTexts, Values
 from raf_session.keys import SessionKey
 
 __all__ = (
@@ -30,26 +30,10 @@ _CHUNK: Final = 64
 _CHUNK_BYTES: Final = 8 * _CHUNK
 
 
-class Alteration:
-    """A `Change`, encoded before the file is locked.
+class Alteration(ChangeTexts):
+    """A `Change`, encoded before the file is locked."""
 
-    Attributes:
-        change: the change.
-        size: how many bytes it writes, roughly.
-    """
-
-    __slots__ = ("_app", "_providers", "_session", "_user", "change", "size")
-
-    def __init__(self, change: Change, values: Values) -> None:
-        self.change = change
-        self._session = Texts.of(change.session, values)
-        self._providers = Texts.of(change.providers, values)
-        self._user = Texts.of(change.user, values)
-        self._app = Texts.of(change.app, values)
-        deltas = (self._session, self._providers, self._user, self._app)
-        self.size = sum(texts.size for texts in deltas)
-        if change.request is not None:
-            self.size += len(change.request.digests)
+    __slots__ = ()
 
     def apply(
         self,
@@ -77,14 +61,14 @@ class Alteration:
         change = self.change
         if change is NO_CHANGE:
             return
-        SESSION_STATE.write(cursor, number, self._session)
-        PROVIDER_STATES.write(cursor, number, self._providers)
+        SESSION_STATE.write(cursor, number, self.session)
+        PROVIDER_STATES.write(cursor, number, self.providers)
         if change.request is not None:
             _write_digests(cursor, key, number, former_n or 0, change.request)
         if change.user:
-            write_scope(cursor, rules, _rules.user_scope(key), self._user, now)
+            write_scope(cursor, rules, _rules.user_scope(key), self.user, now)
         if change.app:
-            write_scope(cursor, rules, _rules.app_scope(key), self._app, now)
+            write_scope(cursor, rules, _rules.app_scope(key), self.app, now)
 
 
 NO_ALTERATION: Final = Alteration(NO_CHANGE, Values(BACKEND, None))

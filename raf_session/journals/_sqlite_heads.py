@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
-from raf_session.changes import SessionStatus
-from raf_session.clock import from_micros, to_micros
-from raf_session.entries import Counts, SessionHead
+from raf_session.clock import to_micros
+from raf_session.entries import SessionHead
 from raf_session.errors import SessionDamagedError
+from raf_session.journals._heads import COLUMNS, Stored, head_of, head_values
 from raf_session.journals._rules import Rules
 from raf_session.journals._sqlite_faults import BACKEND
 from raf_session.keys import SessionKey
@@ -20,60 +20,29 @@ __all__ = (
     "Stored",
     "find_head",
     "find_live",
-    "head_of",
     "insert_head",
     "read_head",
     "update_counts",
     "update_head",
 )
 
-_STATUS: Final = {status.value: status for status in SessionStatus}
-
-_COLUMNS: Final = (
-    "incarnation",
-    "revision",
-    "created_at",
-    "updated_at",
-    "last_active_at",
-    "pinned",
-    "last_seq",
-    "spliced_at",
-    "active_entries",
-    "active_messages",
-    "active_conversations",
-    "active_tokens",
-    "total_entries",
-    "total_messages",
-    "total_conversations",
-    "total_tokens",
-    "title",
-    "model",
-    "status",
-    "session_type",
-    "forked_from",
-    "schema",
-    "request_n",
-    "request_hash",
-    "request_header",
-    "request_format",
-)
 _LABELS: Final = (
     "(SELECT group_concat(label, char(0)) FROM labels WHERE session = heads.number)"
 )
 
-HEADS: Final = f"number, tail_at, {', '.join(_COLUMNS)}, {_LABELS}"
-"""What `head_of` reads."""
+HEADS: Final = f"number, tail_at, {', '.join(COLUMNS)}, {_LABELS}"
+"""What `read_head` reads."""
 
 _FIND: Final = f"""
     SELECT {HEADS} FROM heads
     WHERE app = ? AND user = ? AND scope = ? AND session = ?
 """  # noqa: S608  (columns of our own)
 _INSERT: Final = f"""
-    INSERT INTO heads (tail_at, {", ".join(_COLUMNS)}, app, user, scope, session)
-    VALUES (?{", ?" * (len(_COLUMNS) + 4)})
+    INSERT INTO heads (tail_at, {", ".join(COLUMNS)}, app, user, scope, session)
+    VALUES (?{", ?" * (len(COLUMNS) + 4)})
 """  # noqa: S608
 _UPDATE: Final = f"""
-    UPDATE heads SET tail_at = ?, {", ".join(f"{name} = ?" for name in _COLUMNS)}
+    UPDATE heads SET tail_at = ?, {", ".join(f"{name} = ?" for name in COLUMNS)}
     WHERE number = ?
 """  # noqa: S608
 _UPDATE_COUNTS: Final = """
@@ -86,16 +55,6 @@ _UPDATE_COUNTS: Final = """
 
 
 _CACHED: Final = 256
-
-
-class Stored(NamedTuple):
-    """A head, and what else its row tells."""
-
-    head: SessionHead
-    number: int
-    """By which the other tables name the session."""
-    tail_at: int
-    """When the last active entry was stored, 0 where there is none."""
 
 
 # Heads ---------------------------------------------------------------------------
@@ -185,41 +144,13 @@ def read_head(key: SessionKey, row: Sequence[Any]) -> Stored:
         SessionDamagedError: it cannot be read.
     """
     try:
-        return head_of(key, row)
+        labels = row[28]
+        return head_of(
+            key, row, frozenset(labels.split("\0")) if labels else _NO_LABELS
+        )
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:
         detail = f"its head cannot be read: {error}"
         raise SessionDamagedError(key, BACKEND, detail) from error
-
-
-def head_of(key: SessionKey, row: Sequence[Any]) -> Stored:
-    """Return the head of a row of `HEADS`; any error may come of a damaged one."""
-    labels = row[28]
-    request_hash, header = row[25], row[26]
-    head = SessionHead(
-        key,
-        row[2],
-        row[3],
-        from_micros(row[4]),
-        from_micros(row[5]),
-        from_micros(row[6]),
-        row[7] != 0,
-        row[8],
-        row[9],
-        Counts(*row[10:14]),
-        Counts(*row[14:18]),
-        row[18],
-        row[19],
-        _STATUS[row[20]],
-        frozenset(labels.split("\0")) if labels else _NO_LABELS,
-        row[21],
-        row[22],
-        row[23],
-        row[24],
-        None if request_hash is None else int.from_bytes(request_hash, "big"),
-        None if header is None else int.from_bytes(header, "big"),
-        row[27],
-    )
-    return Stored(head, row[0], row[1])
 
 
 _NO_LABELS: Final[frozenset[str]] = frozenset()
@@ -227,7 +158,7 @@ _NO_LABELS: Final[frozenset[str]] = frozenset()
 
 def insert_head(cursor: sqlite3.Cursor, head: SessionHead, tail_at: int) -> int:
     """Store a new head; return its number."""
-    cursor.execute(_INSERT, (tail_at, *_values(head), *head.key))
+    cursor.execute(_INSERT, (tail_at, *head_values(head), *head.key))
     number = cast("int", cursor.lastrowid)
     _write_labels(cursor, number, _NO_LABELS, head.labels)
     return number
@@ -239,7 +170,7 @@ def update_head(
     """Store all of a head that was read before."""
     if head is stored.head and tail_at == stored.tail_at:
         return
-    cursor.execute(_UPDATE, (tail_at, *_values(head), stored.number))
+    cursor.execute(_UPDATE, (tail_at, *head_values(head), stored.number))
     _write_labels(cursor, stored.number, stored.head.labels, head.labels)
 
 
@@ -261,35 +192,6 @@ def update_counts(
             number,
         ),
     )
-
-
-def _values(head: SessionHead) -> tuple[Any, ...]:
-    return (
-        head.incarnation,
-        head.revision,
-        to_micros(head.created_at),
-        to_micros(head.updated_at),
-        to_micros(head.last_active_at),
-        int(head.pinned),
-        head.last_seq,
-        head.spliced_at,
-        *head.active,
-        *head.total,
-        head.title,
-        head.model,
-        head.status.value,
-        head.session_type,
-        head.forked_from,
-        head.schema,
-        head.request_n,
-        _u64(head.request_hash),
-        _u64(head.request_header),
-        head.request_format,
-    )
-
-
-def _u64(value: int | None) -> bytes | None:
-    return None if value is None else value.to_bytes(8, "big")
 
 
 def _write_labels(

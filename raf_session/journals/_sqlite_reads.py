@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from raf_session.changes import RequestRecord
 from raf_session.clock import from_micros, to_micros
 from raf_session.encoding import BodyFormat, RawRow
 from raf_session.entries import Record, SessionHead
 from raf_session.errors import SessionDamagedError
-from raf_session.frozen import EMPTY
 from raf_session.journals import _rules
+from raf_session.journals._records import Found, record_of
 from raf_session.journals._rules import Rules
 from raf_session.journals._sqlite_changes import read_digests
 from raf_session.journals._sqlite_entries import clamp
 from raf_session.journals._sqlite_faults import BACKEND
 from raf_session.journals._sqlite_heads import find_live
-from raf_session.journals._sqlite_scopes import Scoped, read_scope, refresh_scope
+from raf_session.journals._sqlite_scopes import read_scope, refresh_scope
 from raf_session.journals._sqlite_texts import PROVIDER_STATES, SESSION_STATE
-from raf_session.journals._texts import Pairs, Values
+from raf_session.journals._texts import Values
 from raf_session.keys import SessionKey
 from raf_session.options import WHOLE, Window
 
-__all__ = ("Found", "Reads")
+__all__ = ("Reads",)
 
 _END: Final = clamp(1 << 64)
 """Behind every place."""
@@ -40,19 +38,6 @@ _NOT_LATER: Final = """
     WHERE session = ? AND left_at = 0 AND seq > ? AND seq < ? AND stored_at <= ?
     ORDER BY seq DESC LIMIT 1
 """
-
-
-class Found(NamedTuple):
-    """What was read of a session: texts, not yet values."""
-
-    head: SessionHead
-    active: Sequence[RawRow]
-    archived: Sequence[RawRow]
-    state: Pairs
-    providers: Pairs
-    digests: bytes
-    user: Scoped | None
-    app: Scoped | None
 
 
 class Reads:
@@ -102,25 +87,7 @@ class Reads:
         Raises:
             SessionDamagedError: a part of it cannot be decoded; it names the part.
         """
-        head, values = found.head, self._values
-        key = head.key
-        return Record(
-            head=head,
-            entries=self._bodies.decode(key, found.active),
-            archived=self._bodies.decode(key, found.archived),
-            state=values.decode(key, found.state),
-            user_state=values.decode(key, found.user.pairs) if found.user else EMPTY,
-            app_state=values.decode(key, found.app.pairs) if found.app else EMPTY,
-            provider_states=values.decode(key, found.providers),
-            request=None
-            if head.request_hash is None
-            else RequestRecord(
-                found.digests,
-                head.request_hash,
-                head.request_header,
-                head.request_format or 1,
-            ),
-        )
+        return record_of(found, self._bodies, self._values)
 
     def refresh(self, cursor: sqlite3.Cursor, found: Found) -> SessionHead:
         """Move the activity of what was read to now; return the head.

@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from raf_session.clock import from_micros
-from raf_session.frozen import EMPTY
-from raf_session.journal import ScopedState
+from raf_session.journals._records import Scoped
 from raf_session.journals._rules import Rules
 from raf_session.journals._sqlite_texts import SCOPED_STATE
-from raf_session.journals._texts import Pairs, Texts, Values
+from raf_session.journals._texts import Texts
 from raf_session.keys import ScopeKey
 
 __all__ = (
-    "NO_STATE",
-    "Scoped",
     "delete_scope",
     "live_scopes",
     "read_scope",
     "refresh_scope",
     "write_scope",
 )
-
-NO_STATE: Final = ScopedState(EMPTY, None, None)
-
-
-class Scoped(NamedTuple):
-    """The state of a scope as it is stored: texts, not yet values."""
-
-    pairs: Pairs
-    created_at: int
-    last_active_at: int
-
-    def state(self, scope: ScopeKey, values: Values) -> ScopedState:
-        """Decode the values."""
-        return ScopedState(
-            values.decode(scope, self.pairs),
-            from_micros(self.created_at),
-            from_micros(self.last_active_at),
-        )
 
 
 class _Found(NamedTuple):

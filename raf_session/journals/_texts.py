@@ -6,13 +6,13 @@ import base64
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from raf_session.changes import StateDelta
+from raf_session.changes import Change, StateDelta
 from raf_session.errors import SessionDamagedError
 from raf_session.frozen import EMPTY, FrozenDict, freeze_json
 from raf_session.journal import Codec
 from raf_session.json_text import dump_json, load_json
 
-__all__ = ("Pairs", "Texts", "Values")
+__all__ = ("ChangeTexts", "Pairs", "Texts", "Values")
 
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 """Names and texts, as they are stored."""
@@ -78,3 +78,29 @@ class Texts(NamedTuple):
     def size(self) -> int:
         """How many characters the values have."""
         return sum([len(text) for _, text in self.set])
+
+
+class ChangeTexts:
+    """A `Change`, encoded before anything is locked.
+
+    Attributes:
+        change: the change.
+        session: what it sets and deletes of the session's state.
+        providers: the same of the provider states.
+        user: the same of the user's state.
+        app: the same of the app's state.
+        size: how many bytes it writes, roughly.
+    """
+
+    __slots__ = ("app", "change", "providers", "session", "size", "user")
+
+    def __init__(self, change: Change, values: Values) -> None:
+        self.change = change
+        self.session = Texts.of(change.session, values)
+        self.providers = Texts.of(change.providers, values)
+        self.user = Texts.of(change.user, values)
+        self.app = Texts.of(change.app, values)
+        deltas = (self.session, self.providers, self.user, self.app)
+        self.size = sum(texts.size for texts in deltas)
+        if change.request is not None:
+            self.size += len(change.request.digests)

@@ -19,17 +19,16 @@ from raf_session.entries import Entry, Record
 from raf_session.errors import JournalClosedError, StorageError
 from raf_session.journal import Codec, Commit, Journal, Order, Page, ScopedState
 from raf_session.journals import _checks, _splices
+from raf_session.journals._records import NO_STATE, Found, Scoped
 from raf_session.journals._rules import Rules
 from raf_session.journals._sqlite_changes import NO_ALTERATION, Alteration
 from raf_session.journals._sqlite_database import Database
 from raf_session.journals._sqlite_entries import clamp
 from raf_session.journals._sqlite_faults import BACKEND, KnownId
 from raf_session.journals._sqlite_listing import Listing
-from raf_session.journals._sqlite_reads import Found, Reads
+from raf_session.journals._sqlite_reads import Reads
 from raf_session.journals._sqlite_runner import Runner
 from raf_session.journals._sqlite_scopes import (
-    NO_STATE,
-    Scoped,
     live_scopes,
     read_scope,
     refresh_scope,
