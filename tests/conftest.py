@@ -32,6 +32,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leave what takes minutes to the nightly profile."""
+    if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" or config.option.markexpr:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
+
+
 @pytest.fixture(
     scope="session",
     params=[EXTENSION, "raf_session._prefix_py"],

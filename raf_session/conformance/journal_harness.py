@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from typing_extensions import Protocol
 
 from raf_session.clock import Clock, utc_now
+from raf_session.conformance.backdoor import BackdoorFactory
 from raf_session.journal import Codec, Journal
 from raf_session.options import Limits
 
@@ -38,6 +39,8 @@ class Capability(StrEnum):
     """An open journal may be used from any thread and event loop."""
     CODEC = "codec"
     """It takes a `Codec`."""
+    TRIO = "trio"
+    """It runs on trio as on asyncio."""
 
 
 class JournalFactory(Protocol):
@@ -79,6 +82,12 @@ class JournalHarness:
     storage: StorageFactory
     capabilities: frozenset[Capability] = frozenset()
     """What it claims; a claim that is not kept fails a check."""
+    backdoor: BackdoorFactory | None = None
+    """How to look at the storage past the journal, where that can be."""
+
+    def __post_init__(self) -> None:
+        claims = frozenset(map(Capability, self.capabilities))
+        object.__setattr__(self, "capabilities", claims)
 
     @asynccontextmanager
     async def __call__(
@@ -90,7 +99,11 @@ class JournalHarness:
 
     @classmethod
     def transient(
-        cls, name: str, opener: JournalOpener, *capabilities: Capability
+        cls,
+        name: str,
+        opener: JournalOpener,
+        *capabilities: Capability,
+        backdoor: BackdoorFactory | None = None,
     ) -> JournalHarness:
         """Return the harness of a journal that holds its storage itself."""
 
@@ -98,7 +111,7 @@ class JournalHarness:
         async def storage() -> AsyncGenerator[JournalOpener]:
             yield opener
 
-        return cls(name, storage, frozenset(capabilities))
+        return cls(name, storage, frozenset(capabilities), backdoor)
 
 
 JournalCheck: TypeAlias = Callable[[JournalHarness], Coroutine[Any, Any, None]]

@@ -10,7 +10,7 @@ from importlib import import_module
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from journal_bindings import HARNESSES
+from journal_bindings import HARNESSES, loops
 
 from raf_session import conformance
 from raf_session.conformance import (
@@ -36,34 +36,33 @@ MACHINE = settings(
 )
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(params=HARNESSES, ids=lambda harness: harness.name)
-def harness(request: pytest.FixtureRequest) -> JournalHarness:
-    bound: JournalHarness = request.param
-    return bound
-
+EVERYWHERE = [
+    pytest.param(bound, loop, id=f"{bound.name}-{loop}")
+    for bound in HARNESSES
+    for loop in loops(bound)
+]
+on_every_journal = pytest.mark.parametrize(("harness", "anyio_backend"), EVERYWHERE)
 
 CLAIMED = [
-    pytest.param(bound, check, id=f"{bound.name}-{check.__name__}")
+    pytest.param(bound, check, loop, id=f"{bound.name}-{check.__name__}-{loop}")
     for check in JOURNAL_CHECKS
     for bound in HARNESSES
+    for loop in loops(bound)
     if needs(check) <= bound.capabilities
 ]
 
 
-@pytest.mark.parametrize(("bound", "check"), CLAIMED)
+@pytest.mark.parametrize(("bound", "check", "anyio_backend"), CLAIMED)
 async def test_requirement(bound: JournalHarness, check: JournalCheck) -> None:
     await check(bound)
 
 
+@on_every_journal
 def test_random_histories(harness: JournalHarness, anyio_backend: str) -> None:
     run_journal_machine(harness, MACHINE, backend=anyio_backend)
 
 
+@on_every_journal
 @given(entry=strategies.entries())
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_any_entry_comes_back(entry: Entry, harness: JournalHarness) -> None:
@@ -99,6 +98,7 @@ def test_every_check_says_what_it_demands() -> None:
         assert "\n" not in line, check.__name__
 
 
+@on_every_journal
 async def test_report_needs_no_pytest(harness: JournalHarness) -> None:
     outcomes = await run_journal_checks(harness, JOURNAL_CHECKS[:3])
     assert [outcome.result for outcome in outcomes] == ["kept"] * 3

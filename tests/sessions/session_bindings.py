@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from importlib.util import find_spec
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
 from uuid import uuid4
 
+from journal_bindings import HARNESSES as JOURNALS
+from journal_bindings import loops as journal_loops
 from typing_extensions import override
 
 from raf_session.agent_session import AgentSession
 from raf_session.base_session import BaseSession
 from raf_session.clock import Clock
+from raf_session.conformance import JournalHarness
 from raf_session.conformance.session_harness import (
     CoreFactory,
     SessionCapability,
@@ -21,15 +21,12 @@ from raf_session.conformance.session_harness import (
 )
 from raf_session.journal import Journal
 from raf_session.journaled_session import JournaledSession
-from raf_session.journals.memory import MemoryJournal
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage
 from raf_session.session import ISession
 from raf_session.wrapper import SessionWrapper
 
-JournalOpener = Callable[[Clock], AbstractAsyncContextManager[Journal]]
-
-ALL = frozenset(SessionCapability)
+ALL = frozenset(SessionCapability) - {SessionCapability.TRIO}
 
 
 class ListSession(BaseSession):
@@ -97,28 +94,7 @@ async def make_bare_session(
     return BareSession(session_id)
 
 
-@asynccontextmanager
-async def memory_journal(clock: Clock) -> AsyncGenerator[Journal]:
-    async with MemoryJournal(clock=clock) as journal:
-        yield journal
-
-
-@asynccontextmanager
-async def sqlite_journal(clock: Clock) -> AsyncGenerator[Journal]:
-    from raf_session.journals.sqlite import SqliteJournal  # noqa: PLC0415
-
-    with TemporaryDirectory() as folder:
-        async with SqliteJournal(Path(folder) / "s.db", clock=clock) as journal:
-            yield journal
-
-
-JOURNALS: dict[str, JournalOpener] = {"memory": memory_journal}
-if find_spec("raf_session.journals.sqlite") is not None:
-    JOURNALS["sqlite"] = sqlite_journal
-"""Every journal that a `JournaledSession` is tried on."""
-
-
-def journaled(name: str, opener: JournalOpener) -> SessionHarness:
+def journaled(bound: JournalHarness) -> SessionHarness:
     @asynccontextmanager
     async def opened() -> AsyncGenerator[CoreFactory]:
         async with AsyncExitStack() as stack:
@@ -129,7 +105,7 @@ def journaled(name: str, opener: JournalOpener) -> SessionHarness:
                 session_id: str | None = None, *, clock: Clock
             ) -> JournaledSession:
                 if id(clock) not in journals:
-                    journal = await stack.enter_async_context(opener(clock))
+                    journal = await stack.enter_async_context(bound(clock=clock))
                     journals[id(clock)] = journal
                 key = SessionKey.raf(session_id or str(uuid4()))
                 session = await JournaledSession.open(journals[id(clock)], key)
@@ -141,13 +117,13 @@ def journaled(name: str, opener: JournalOpener) -> SessionHarness:
                 await session.flush()
 
     return SessionHarness(
-        f"journaled-{name}", opened, ALL - {SessionCapability.DESERIALIZES}
+        f"journaled-{bound.name}", opened, ALL - {SessionCapability.DESERIALIZES}
     )
 
 
 HARNESSES = (
     SessionHarness.of("agent", make_agent_session, *ALL),
-    *(journaled(name, opener) for name, opener in JOURNALS.items()),
+    *map(journaled, JOURNALS),
     SessionHarness.of(
         "base",
         make_list_session,
@@ -160,3 +136,11 @@ HARNESSES = (
         "wrapper", make_wrapper, *(ALL - {SessionCapability.DESERIALIZES})
     ),
 )
+
+
+def loops(harness: SessionHarness) -> tuple[str, ...]:
+    """Return the event loops that a session is tried on."""
+    for bound in JOURNALS:
+        if harness.name == f"journaled-{bound.name}":
+            return journal_loops(bound)
+    return ("asyncio", "trio")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from session_bindings import HARNESSES
+from session_bindings import HARNESSES, loops
 
 from raf_session.conformance.session import (
     SESSION_CHECKS,
@@ -23,14 +23,15 @@ pytestmark = pytest.mark.anyio
 
 
 CLAIMED = [
-    pytest.param(check, harness, id=f"{check.__name__}-{harness.name}")
+    pytest.param(check, harness, loop, id=f"{check.__name__}-{harness.name}-{loop}")
     for check in (*SESSION_CORE_CHECKS, *SESSION_CHECKS)
     for harness in HARNESSES
+    for loop in loops(harness)
     if session_check_applies(check, harness)
 ]
 
 
-@pytest.mark.parametrize(("check", "harness"), CLAIMED)
+@pytest.mark.parametrize(("check", "harness", "anyio_backend"), CLAIMED)
 async def test_session(
     check: CoreCheck | SessionCheck, harness: SessionHarness
 ) -> None:
@@ -40,7 +41,11 @@ async def test_session(
     assert outcome.result == "kept"
 
 
-@pytest.mark.parametrize("harness", HARNESSES, ids=lambda harness: harness.name)
+@pytest.mark.parametrize(
+    ("harness", "anyio_backend"),
+    [(harness, loop) for harness in HARNESSES for loop in loops(harness)],
+    ids=lambda value: getattr(value, "name", value),
+)
 async def test_a_run_reports_what_is_not_claimed(harness: SessionHarness) -> None:
     outcomes = await run_session_checks(harness)
     assert len(outcomes) == len(SESSION_CORE_CHECKS) + len(SESSION_CHECKS)

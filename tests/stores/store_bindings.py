@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from importlib.util import find_spec
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import anyio.lowlevel
+from journal_bindings import HARNESSES as JOURNALS
+from journal_bindings import loops as journal_loops
 from typing_extensions import override
 
 from raf_session.clock import Clock, utc_now
+from raf_session.conformance import JournalHarness
 from raf_session.conformance.store_harness import (
     AGENT,
     NO_LIMITS,
@@ -29,16 +29,15 @@ from raf_session.stores import (
     InMemorySessionStore,
     IsolationScopedSessionStore,
     SessionStore,
-    SqliteSessionStore,
 )
+from raf_session.stores.backends import OwningStore
 from raf_session.wrapper import StoreWrapper
 
-ALL = frozenset(StoreCapability)
+ALL = frozenset(StoreCapability) - {StoreCapability.DURABLE, StoreCapability.TRIO}
 TRAIT_ONLY = frozenset(
     (StoreCapability.TYPES, StoreCapability.STRICT, StoreCapability.SHARED)
 )
 TENANT = "a::b/c%2fd"
-HAS_SQLITE = find_spec("raf_session.journals.sqlite") is not None
 CALLS = frozenset(
     ("create", "load", "append", "splice", "update", "delete", "scan", "expire")
 )
@@ -180,23 +179,27 @@ async def _in_memory() -> AsyncGenerator[StoreOpener]:
     yield opened
 
 
-@asynccontextmanager
-async def _in_sqlite() -> AsyncGenerator[StoreOpener]:
-    with TemporaryDirectory() as folder:
+def on_journal(bound: JournalHarness) -> StoreHarness:
+    """Bind stores that open and close a journal of their own."""
 
-        @asynccontextmanager
-        async def opened(
-            *,
-            ttl: SessionTTLOptions = NO_LIMITS,
-            clock: Clock = utc_now,
-            types: Sequence[type[Any]] = AGENT,
-        ) -> AsyncGenerator[ISessionStore]:
-            async with SqliteSessionStore(
-                Path(folder) / "s.db", ttl=ttl, types=types, clock=clock
-            ) as store:
-                yield store
+    @asynccontextmanager
+    async def storage() -> AsyncGenerator[StoreOpener]:
+        async with bound.storage() as journal:
 
-        yield opened
+            @asynccontextmanager
+            async def opened(
+                *,
+                ttl: SessionTTLOptions = NO_LIMITS,
+                clock: Clock = utc_now,
+                types: Sequence[type[Any]] = AGENT,
+            ) -> AsyncGenerator[ISessionStore]:
+                owned = journal(limits=_limits(ttl), clock=clock)
+                async with OwningStore(owned, types=types) as store:
+                    yield store
+
+            yield opened
+
+    return StoreHarness(bound.name, storage, ALL | {StoreCapability.DURABLE})
 
 
 def _waiting(journal: Journal, types: Sequence[type[Any]]) -> ISessionStore:
@@ -217,5 +220,13 @@ HARNESSES = (
     over_memory("waiting", _waiting, ALL),
     over_memory("isolation", _scoped, ALL),
     over_memory("wrapper", _wrapped, TRAIT_ONLY),
-    *((StoreHarness("sqlite", _in_sqlite, ALL),) if HAS_SQLITE else ()),
+    *(on_journal(bound) for bound in JOURNALS if bound.name != "memory"),
 )
+
+
+def loops(harness: StoreHarness) -> tuple[str, ...]:
+    """Return the event loops that a store is tried on."""
+    for bound in JOURNALS:
+        if harness.name == bound.name:
+            return journal_loops(bound)
+    return ("asyncio", "trio")

@@ -11,13 +11,7 @@ from typing import Any, ClassVar, Self
 import anyio
 import anyio.lowlevel
 import pytest
-from store_bindings import (
-    HAS_SQLITE,
-    CountingJournal,
-    FailingJournal,
-    WaitingJournal,
-    as_journal,
-)
+from store_bindings import CountingJournal, FailingJournal, WaitingJournal, as_journal
 from typing_extensions import override
 
 from raf_session.agent_session import AgentSession
@@ -106,7 +100,6 @@ async def test_an_edit_costs_what_follows_it() -> None:
     assert journal.calls == [("splice", 2)]
 
 
-@pytest.mark.skipif(not HAS_SQLITE, reason="there is no SQLite journal")
 async def test_a_save_to_sqlite_writes_what_is_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -460,10 +453,7 @@ async def test_listing_goes_page_by_page_and_moves_no_time() -> None:
 
 
 async def test_a_store_is_opened_by_url(tmp_path: Path) -> None:
-    urls = ["memory://"]
-    if HAS_SQLITE:
-        urls.append(f"sqlite:///{tmp_path}/s.db")
-    for url in urls:
+    for url in ("memory://", f"sqlite:///{tmp_path}/s.db"):
         async with open_store(url, clock=TickingClock()) as store:
             session = AgentSession("s")
             await session.add_message(USER("x"))

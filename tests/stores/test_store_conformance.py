@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from store_bindings import HARNESSES
+from store_bindings import HARNESSES, loops
 
 from raf_session.conformance.store import (
     STORE_CHECKS,
@@ -17,14 +17,15 @@ pytestmark = pytest.mark.anyio
 
 
 CLAIMED = [
-    pytest.param(check, harness, id=f"{check.__name__}-{harness.name}")
+    pytest.param(check, harness, loop, id=f"{check.__name__}-{harness.name}-{loop}")
     for check in STORE_CHECKS
     for harness in HARNESSES
+    for loop in loops(harness)
     if store_check_applies(check, harness)
 ]
 
 
-@pytest.mark.parametrize(("check", "harness"), CLAIMED)
+@pytest.mark.parametrize(("check", "harness", "anyio_backend"), CLAIMED)
 async def test_store(check: StoreCheck, harness: StoreHarness) -> None:
     outcome = await run_store_check(check, harness)
     if outcome.error is not None:
@@ -39,6 +40,7 @@ async def test_a_run_reports_what_is_not_claimed() -> None:
     assert absent == {
         "check_overwriting_replaces_what_is_stored",
         "check_parallel_opens_make_one_session",
+        "check_what_was_saved_survives_a_restart",
     }
 
 

@@ -1,0 +1,146 @@
+"""How tests get at each journal: one entry of `HARNESSES` each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
+
+from servers import mariadb, postgres, redis
+
+from raf_session.conformance import Capability, JournalHarness, JournalOpener
+from raf_session.journals.memory import MemoryJournal
+
+EVERYTHING = frozenset(Capability)
+ON_ASYNCIO = EVERYTHING - {Capability.TRIO}
+
+
+@asynccontextmanager
+async def jsonl_storage() -> AsyncGenerator[JournalOpener]:
+    from raf_session.journals.jsonl import JsonlJournal  # noqa: PLC0415
+
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield partial(JsonlJournal, Path(folder))
+
+
+@asynccontextmanager
+async def sqlite_storage() -> AsyncGenerator[JournalOpener]:
+    from raf_session.journals.sqlite import SqliteJournal  # noqa: PLC0415
+
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield partial(SqliteJournal, Path(folder) / "sessions.db")
+
+
+@asynccontextmanager
+async def redis_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]:
+    """Storage under a key prefix of its own."""
+    from redis.asyncio import Redis  # noqa: PLC0415
+
+    from raf_session.journals.redis import RedisJournal  # noqa: PLC0415
+
+    url, prefix = url or redis.url(), f"test-{uuid4().hex}"
+    try:
+        yield partial(RedisJournal, url, prefix=prefix)
+    finally:
+        async with Redis.from_url(url) as client:
+            async for key in client.scan_iter(f"{prefix}*", count=10_000):
+                await client.delete(key)
+
+
+@asynccontextmanager
+async def postgres_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]:
+    """Storage in a schema of its own."""
+    import asyncpg  # noqa: PLC0415
+
+    from raf_session.journals.postgres import PostgresJournal  # noqa: PLC0415
+
+    url, schema = url or postgres.url(), f"test_{uuid4().hex}"
+    try:
+        yield partial(PostgresJournal, url, schema=schema)
+    finally:
+        connection = await asyncpg.connect(url)
+        await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        await connection.close()
+
+
+IDLE_DATABASES: dict[str, list[str]] = {}
+"""Databases of the private servers that were used and emptied: making one is slow."""
+
+
+@asynccontextmanager
+async def mysql_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]:
+    """Storage in a database of its own."""
+    import asyncmy  # noqa: PLC0415
+
+    from raf_session.journals.mysql import MysqlJournal  # noqa: PLC0415
+
+    server = urlsplit(url or mariadb.url())
+
+    async def run(*statements: str) -> None:
+        connection = await asyncmy.connect(
+            host=server.hostname,
+            port=server.port or 3306,
+            user=unquote(server.username or ""),
+            password=unquote(server.password or ""),
+            autocommit=True,
+        )
+        async with connection.cursor() as cursor:
+            for statement in statements:
+                await cursor.execute(statement)
+        await connection.ensure_closed()
+
+    idle = IDLE_DATABASES.setdefault(server.netloc, [])
+    if idle:
+        database = idle.pop()
+    else:
+        database = f"test_{uuid4().hex}"
+        await run(f"CREATE DATABASE {database}")
+    try:
+        yield partial(MysqlJournal, server._replace(path=f"/{database}").geturl())
+        if url is None and "RAF_TEST_MARIADB_URL" not in os.environ:
+            with suppress(asyncmy.errors.ProgrammingError):  # never opened: no tables
+                for table in ("heads", "scopes"):
+                    await run(f"DELETE FROM {database}.raf_{table}")  # noqa: S608
+                idle.append(database)
+    finally:
+        if database not in idle:
+            await run(f"DROP DATABASE {database}")
+
+
+HARNESSES = [
+    JournalHarness.transient(
+        "memory",
+        MemoryJournal,
+        *(Capability.CODEC, Capability.THREADS, Capability.TRIO),
+    ),
+    *(
+        JournalHarness(name, storage, capabilities)
+        for name, module, storage, capabilities in (
+            ("jsonl", "jsonl", jsonl_storage, EVERYTHING),
+            ("sqlite", "sqlite", sqlite_storage, EVERYTHING),
+            ("redis", "redis", redis_storage, ON_ASYNCIO),
+            ("postgresql", "postgres", postgres_storage, ON_ASYNCIO),
+            ("mariadb", "mysql", mysql_storage, ON_ASYNCIO),
+        )
+        if find_spec(f"raf_session.journals.{module}") is not None
+    ),
+]
+if mysql_url := mariadb.mysql_url():
+    HARNESSES.append(
+        JournalHarness("mysql", partial(mysql_storage, mysql_url), ON_ASYNCIO)
+    )
+
+BY_NAME = {harness.name: harness for harness in HARNESSES}
+
+
+def loops(harness: JournalHarness) -> tuple[str, ...]:
+    """Return the event loops that a journal claims to run on."""
+    return (
+        ("asyncio", "trio") if Capability.TRIO in harness.capabilities else ("asyncio",)
+    )
