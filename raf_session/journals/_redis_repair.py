@@ -1,0 +1,148 @@
+"""What mends the index: sessions that are gone, and an index that is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+from raf_session.journals._redis_core import Core, operate, text
+from raf_session.journals._redis_heads import Stored, parse_head
+from raf_session.journals._redis_keys import member_of
+from raf_session.journals._redis_links import Link
+from raf_session.journals._redis_operations import Operations
+from raf_session.keys import ScopeKey, SessionKey
+
+__all__ = ("Repair", "read_heads")
+
+_FIELDS: Final = ("incarnation", "facts", "about", "request")
+_YOUNG_US: Final = 3_600_000_000
+"""Where the index stands elsewhere, one that was entered so lately may come yet."""
+
+
+async def read_heads(
+    link: Link, core: Core, keys: Sequence[SessionKey]
+) -> list[Stored | None]:
+    """Return the heads of sessions, `None` where there is none.
+
+    Raises:
+        SessionDamagedError: one cannot be read.
+    """
+    replies = await link.commands(
+        [("HMGET", core.names.session(key)[0], *_FIELDS) for key in keys]
+    )
+    return [
+        None if reply[1] is None else parse_head(key, [field or b"" for field in reply])
+        for key, reply in zip(keys, replies, strict=True)
+    ]
+
+
+class Repair:
+    """Mends the index.
+
+    Args:
+        core: what the journal is made of.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def begin(self, link: Link) -> None:
+        """Mark a new index."""
+        ops = Operations()
+        self._core.index.begin(ops)
+        await operate(link, ops)
+
+    async def ensure(self, link: Link) -> None:
+        """Make the index anew where a part of it was lost."""
+        index = self._core.index
+        marks = await link.commands(
+            [
+                *[("ZSCORE", key, "") for key in index.sorted_sets],
+                ("HGET", index.keys.tokens, ""),
+            ]
+        )
+        if None in marks:
+            await self.rebuild(link)
+
+    def settled(self, link: Link, active: int, now: int) -> bool:
+        """Tell whether a session that is not there is not one that is being made."""
+        return link.one_slot or now - active > _YOUNG_US
+
+    async def tokens(self, link: Link, keys: Sequence[SessionKey]) -> list[str]:
+        """Return under which incarnations sessions stand in the index."""
+        if not keys:
+            return []
+        members = [member_of(key) for key in keys]
+        (found,) = await link.commands(
+            [("HMGET", self._core.index.keys.tokens, *members)]
+        )
+        return [text(token or b"").partition("\0")[0] for token in found]
+
+    async def forget(self, link: Link, keys: Sequence[SessionKey]) -> list[SessionKey]:
+        """Take sessions that are gone out of the index; return those taken out.
+
+        Their tokens are read before it is made sure that they are gone, so that one
+        that is created meanwhile stays.
+        """
+        if not keys:
+            return []
+        core = self._core
+        tokens = await self.tokens(link, keys)
+        there = await link.commands(
+            [("EXISTS", core.names.session(key)[0]) for key in keys]
+        )
+        taken: list[SessionKey] = []
+        for key, token, exists in zip(keys, tokens, there, strict=True):
+            if exists or not token:
+                continue
+            ops = Operations()
+            core.index.forget(ops, member_of(key), token)
+            if await operate(link, ops) == ["1"]:
+                taken.append(key)
+        return taken
+
+    async def rebuild(self, link: Link) -> None:
+        """Make the index anew, of all that is stored under the prefix."""
+        names = self._core.names
+        sessions, users, apps = names.patterns()
+        async for found in _scan(link, sessions):
+            await self._enter(link, found)
+        for pattern in (users, apps):
+            async for found in _scan(link, pattern):
+                await self._enter_scopes(link, found)
+        await self.begin(link)
+
+    async def _enter(self, link: Link, found: Sequence[bytes]) -> None:
+        core = self._core
+        keys = [
+            key for key in map(core.names.parse, found) if isinstance(key, SessionKey)
+        ]
+        ops = Operations()
+        for stored in await read_heads(link, core, keys):
+            if stored is not None:
+                core.index.enter(ops, stored.head, anew=False)
+        await operate(link, ops)
+
+    async def _enter_scopes(self, link: Link, found: Sequence[bytes]) -> None:
+        core = self._core
+        replies = await link.commands([("HGET", name, "") for name in found])
+        ops = Operations()
+        for name, reply in zip(found, replies, strict=True):
+            scope = core.names.parse(name)
+            if isinstance(scope, ScopeKey) and reply is not None:
+                created, active, *_ = map(int, text(reply).split())
+                core.index.enter_scope(ops, scope, created, active)
+        await operate(link, ops)
+
+
+async def _scan(link: Link, pattern: bytes) -> AsyncIterator[Sequence[bytes]]:
+    for node in await link.nodes():
+        cursor: Any = 0
+        while True:
+            cursor, found = await link.on_node(
+                node, "SCAN", cursor, "MATCH", pattern, "COUNT", 1000
+            )
+            if found:
+                yield [n if isinstance(n, bytes) else n.encode() for n in found]
+            if not int(cursor):
+                break
