@@ -1,0 +1,164 @@
+"""Making and checking what a MySQL or MariaDB database holds for the journal."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from raf_session.encoding import BODY_VERSION
+from raf_session.errors import StorageBusyError, StorageError
+from raf_session.journals._mysql_connections import MysqlConnection
+from raf_session.journals._mysql_faults import BACKEND, code_of
+from raf_session.journals._mysql_routine import NAME, ROUTINE
+from raf_session.journals._mysql_tables import TABLES, VIEWS
+from raf_session.journals._sql_tables import SCHEMA_VERSION, check_version
+
+__all__ = ("migrate", "prepare")
+
+_NO_TABLE: Final = 1146
+_DENIED: Final = {1044, 1142, 1143, 1227, 1370}
+_LOCK_SECS: Final = 60
+
+
+async def prepare(connection: MysqlConnection, *, may_migrate: bool) -> None:
+    """Find the tables in the version that this library has, or make them so.
+
+    Raises:
+        SchemaVersionError: a newer library made them; they are as they were.
+        StorageError: they are not there, and may or can not be made.
+    """
+    found = await _version(connection)
+    if found == SCHEMA_VERSION:
+        if may_migrate and not await _has_routine(connection):
+            await _make_routine(connection)
+    elif may_migrate:
+        await migrate(connection)
+    else:
+        raise StorageError(
+            BACKEND,
+            "the tables are missing or of an older version: run `raf-session migrate` "
+            "as a user who may create them",
+        )
+    await connection.commit()
+
+
+async def migrate(connection: MysqlConnection) -> None:
+    """Make tables, views and procedure, as far as they are missing.
+
+    One process at a time does it. Whatever interrupts it, the next one goes on.
+
+    Raises:
+        SchemaVersionError: a newer library made the tables; they are as they were.
+        StorageError: the user may not make them.
+    """
+    async with _alone(connection):
+        await _version(connection)
+        try:
+            for table in TABLES:
+                await connection.script(table)
+        except Exception as error:
+            if code_of(error) not in _DENIED:
+                raise
+            raise StorageError(
+                BACKEND,
+                f"the user may not create the tables ({error}): run "
+                "`raf-session migrate` as one who may",
+            ) from error
+        for view, select in VIEWS.items():
+            await _make_view(connection, view, select)
+        if not await _has_routine(connection):
+            await _make_routine(connection)
+        await connection.execute_many(
+            "INSERT INTO ~meta (name, value) VALUES (?, ?) "
+            "ON DUPLICATE KEY UPDATE value = VALUES(value)",
+            [("schema", str(SCHEMA_VERSION)), ("body", str(BODY_VERSION))],
+        )
+        await connection.commit()
+
+
+@asynccontextmanager
+async def _alone(connection: MysqlConnection) -> AsyncGenerator[None]:
+    # The name of a lock is the server's, and of at most 64 characters.
+    name = "CONCAT('raf_session ', MD5(DATABASE()))"
+    ((got,),) = await connection.rows(f"SELECT GET_LOCK({name}, {_LOCK_SECS})")
+    if got != 1:
+        raise StorageBusyError(
+            BACKEND, f"another process has been migrating for {_LOCK_SECS} s"
+        )
+    try:
+        yield
+        await connection.rows(f"SELECT RELEASE_LOCK({name})")
+    except BaseException:
+        connection.terminate()  # and the lock is free
+        raise
+
+
+async def _version(connection: MysqlConnection) -> int | None:
+    try:
+        found = await connection.rows("SELECT value FROM ~meta WHERE name = 'schema'")
+    except Exception as error:
+        if code_of(error) == _NO_TABLE:
+            return None
+        raise
+    if not found:
+        return None
+    version = int(found[0][0])
+    check_version(BACKEND, version)
+    return version
+
+
+# Views and procedure -------------------------------------------------------------
+
+
+async def _make_view(connection: MysqlConnection, view: str, select: str) -> None:
+    found = await connection.rows(
+        "SELECT view_definition FROM information_schema.tables AS t "
+        "LEFT JOIN information_schema.views AS v "
+        "ON v.table_schema = t.table_schema AND v.table_name = t.table_name "
+        "WHERE t.table_schema = DATABASE() AND t.table_name = ?",
+        view,
+    )
+    if found:
+        definition = found[0][0]
+        if definition is None or "raf_heads" not in definition:
+            _warn(f"the database has a table {view!r} of another program's")
+        return
+    # One that tells 'a' from 'a ', as the journal does.
+    exact = "nopad_bin" if connection.is_mariadb else "0900_bin"
+    select = select.format(collation=f"utf8mb4_{exact}")
+    try:
+        await connection.script(f"CREATE SQL SECURITY INVOKER VIEW {view} AS {select}")
+    except Exception as error:
+        if code_of(error) not in _DENIED:
+            raise
+        _warn(f"the user may not create the view {view!r} ({error})")
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(
+        f"{reason}: the view for your own queries is not made; the journal does not "
+        "need it",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+async def _has_routine(connection: MysqlConnection) -> bool:
+    return bool(
+        await connection.rows(
+            "SELECT 1 FROM information_schema.routines "
+            "WHERE routine_schema = DATABASE() AND routine_name = ?",
+            NAME,
+        )
+    )
+
+
+async def _make_routine(connection: MysqlConnection) -> None:
+    """Make the procedure, or do without: then an append takes more round trips."""
+    try:
+        await connection.script(ROUTINE)
+    except Exception as error:
+        if code_of(error) not in {*_DENIED, 1304}:  # 1304: another made it meanwhile
+            raise
