@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, ClassVar, Final, NoReturn, Self
+from typing import ClassVar, NoReturn, Self
 
 import anyio
 from typing_extensions import override
 
-from raf_session.changes import NO_CHANGE, Change, RequestRecord, StateDelta
-from raf_session.entries import Entry, Record, SessionHead, new_id
+from raf_session.changes import NO_CHANGE, Change
+from raf_session.entries import Entry, Record, new_id
 from raf_session.errors import (
     SessionExistsError,
     SessionNotFoundError,
     StaleSessionError,
 )
-from raf_session.frozen import FrozenDict, FrozenJson
 from raf_session.journal import Commit, Journal
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage
-from raf_session.options import NewSession, Window
-from raf_session.session_view import (
-    MessageLog,
-    SessionView,
-    ViewSession,
-    log_of,
-    view_of,
-)
+from raf_session.options import EVERYTHING, NewSession, Window
+from raf_session.session_replica import ReplicaSession
+from raf_session.turns import Turn
 
 __all__ = ("JournaledSession",)
 
-EVERYTHING = (1 << 62) - 1
-"""A place behind every other."""
 
-
-class JournaledSession(ViewSession):
+class JournaledSession(ReplicaSession):
     """A session in a journal: when `add_message` returns, the message is stored.
 
     Awaited members see all that was committed before them, by whomever; sync members
@@ -46,6 +36,13 @@ class JournaledSession(ViewSession):
     `touch_request_hash` show at once and are stored, in one step with it, by the next
     write: `add_message`, a batch, `touch_last_active`, `clear`, `flush` or leaving
     ``async with``.  Where that write fails they stay pending; `dirty` tells.
+
+    An **exclusive** session writes only on top of what it has seen, so that two runs of
+    one session cannot mix their calls and results: where somebody else has written
+    since, a write raises `StaleSessionError` and stores nothing.  It has seen what it
+    wrote and what `refresh` or `get_messages` read; after one of these it may go on,
+    and what is pending goes with its next write.  Writes that are made through it at
+    the same time take their turns.
 
     Made by `JournaledSession.open` or by a store's `open_session`.
     """
@@ -56,18 +53,10 @@ class JournaledSession(ViewSession):
         self, journal: Journal, record: Record, *, exclusive: bool = False
     ) -> None:
         """Bind a whole record that was just read; users call `open`."""
-        self._providers = _NO_STATE  # pending, as is the request where `_requested`
-        self._requested = False
-        self._stored_request = record.request
         self._journal = journal
-        self._exclusive = exclusive
-        self._head = record.head
-        super().__init__(
-            record.head.key.session,
-            view_of(record),
-            record.request,
-            clock=journal.clock,
-        )
+        self._turn = Turn() if exclusive else None
+        self._seen = record.head
+        super().__init__(record, clock=journal.clock)
 
     @classmethod
     async def open(
@@ -97,24 +86,9 @@ class JournaledSession(ViewSession):
                 return cls(journal, record, exclusive=exclusive)
 
     @property
-    def key(self) -> SessionKey:
-        """The key under which the journal keeps it."""
-        return self._head.key
-
-    @property
     def journal(self) -> Journal:
         """The journal that keeps it."""
         return self._journal
-
-    @property
-    def head(self) -> SessionHead:
-        """What the last awaited call left behind."""
-        return self._head
-
-    @property
-    def dirty(self) -> bool:
-        """Whether something waits for the next write."""
-        return self._requested or bool(self._providers)
 
     # Messages --------------------------------------------------------------------
 
@@ -197,6 +171,7 @@ class JournaledSession(ViewSession):
 
         Raises:
             SessionNotFoundError: the session was deleted, replaced or has expired.
+            StaleSessionError: `exclusive`, and somebody else wrote.
         """
         now = self._clock()
         await self._update(lambda change: replace(change, touch=now))
@@ -206,6 +181,7 @@ class JournaledSession(ViewSession):
 
         Raises:
             SessionNotFoundError: the session was deleted, replaced or has expired.
+            StaleSessionError: `exclusive`, and somebody else wrote.
         """
         if self.dirty:
             await self._update(lambda change: change)
@@ -213,16 +189,28 @@ class JournaledSession(ViewSession):
     async def refresh(self) -> None:
         """Read what others wrote; moves no time.
 
+        An exclusive session may write on top of it from now on.
+
         Raises:
             SessionNotFoundError: the session was deleted, replaced or has expired.
         """
+        await self._read()
+        self._seen = self._head
+
+    async def _read(self, *, whole: bool = False) -> None:
         while True:
-            seen = self._head
-            record = await self._journal.load(seen.key, Window(after_seq=seen.last_seq))
-            whole = record.head.spliced_at != seen.spliced_at
+            known = self._head
+            if not whole:
+                record = await self._journal.load(
+                    known.key, Window(after_seq=known.last_seq)
+                )
+                whole = (
+                    record.head.spliced_at != known.spliced_at
+                    or record.head.revision < known.revision
+                )
             if whole:
-                record = await self._journal.load(seen.key)
-            if self._take(record, whole=whole):
+                record = await self._journal.load(known.key)
+            if self._take(record, known, whole=whole):
                 return
 
     async def __aenter__(self) -> Self:
@@ -240,166 +228,89 @@ class JournaledSession(ViewSession):
         with anyio.CancelScope(shield=True):
             await self.flush()
 
-    # Pending ---------------------------------------------------------------------
-
-    @override
-    def set_provider_state(self, provider_name: str, state: Any, /) -> None:
-        """Keep a frozen copy of a JSON value; stored by the next write."""
-        delta = StateDelta(set={provider_name: state})
-        with self._lock:
-            self._providers = self._providers.then(delta)
-            states: FrozenDict[FrozenJson] = FrozenDict(
-                delta.apply(self._view.providers)
-            )
-            self._view = self._view._replace(providers=states)
-
-    @override
-    def touch_request_hash(
-        self,
-        messages: Sequence[ChatMessage | Mapping[str, Any]],
-        /,
-        *,
-        header: Any = None,
-    ) -> None:
-        """Record the messages of a request; stored by the next write."""
-        super().touch_request_hash(messages, header=header)
-        self._requested = True
+    # Writing ---------------------------------------------------------------------
 
     @property
     def _expected(self) -> int | None:
-        return self._head.revision if self._exclusive else None
+        return None if self._turn is None else self._seen.revision
 
     async def _update(self, also: Callable[[Change], Change]) -> None:
-        await self._write(
-            lambda change: self._journal.update(
-                self._head.key,
-                also(change),
-                expected_revision=self._expected,
-                incarnation=self._head.incarnation,
-            )
+        await self._write(self._updating(also))
+
+    def _updating(
+        self, also: Callable[[Change], Change]
+    ) -> Callable[[Change], Awaitable[Commit]]:
+        return lambda change: self._journal.update(
+            self._head.key,
+            also(change),
+            expected_revision=self._expected,
+            incarnation=self._head.incarnation,
         )
 
     async def _write(
-        self,
-        call: Callable[[Change], Awaitable[Commit]],
-        *,
-        clears: bool = False,
+        self, call: Callable[[Change], Awaitable[Commit]], *, clears: bool = False
     ) -> None:
         """Run a write that carries what is pending, and take over what it did.
 
         Where it fails, what is pending stays so.
         """
-        with self._lock:
-            providers, requested = self._providers, self._requested
-            self._providers, self._requested = _NO_STATE, False
-            request = self.request_record if requested and not clears else None
-            delta = None if request is None else request.after(self._stored_request)
+        if self._turn is None:
+            if not await self._written(call, clears=clears):
+                await self._write_rest()
+        else:
+            async with self._turn.taken():
+                if not await self._written(call, clears=clears):
+                    await self._write_rest()
+
+    async def _write_rest(self) -> None:
+        """Store what is pending, where a write found its entries stored already."""
+        await self._written(self._updating(lambda change: change), clears=False)
+
+    async def _written(
+        self, call: Callable[[Change], Awaitable[Commit]], *, clears: bool
+    ) -> bool:
+        """Run one write, and tell whether it stored what was pending."""
+        known = self._head
+        pending = self._take_pending(clears=clears)
+        change = pending.change
         try:
-            change = NO_CHANGE
-            if providers or delta is not None:
-                change = Change(providers=providers or None, request=delta)
             try:
                 commit = await call(change)
             except StaleSessionError:
-                if request is None or delta is None or not delta.keep:
+                request = pending.request
+                if request is None or change.request is None or not change.request.keep:
                     raise
                 # Another handle stored another request: send this one whole.
                 commit = await call(replace(change, request=request.after(None)))
         except BaseException:
-            with self._lock:
-                self._providers = providers.then(self._providers)
-                self._requested = self._requested or requested
+            self._put_back(pending)
             raise
-        if not self._follows(commit, request, stated=bool(providers), clears=clears):
-            await self.refresh()
+        if self._turn is not None:
+            self._see(commit)
+        if commit.repeated and change is not NO_CHANGE:
+            self._put_back(pending)
+            await self._read()
+            return False
+        if not self._follows(commit, pending, known, clears=clears):
+            await self._read(whole=pending.went_back(known, commit))
+        return True
 
-    # The replica -----------------------------------------------------------------
+    def _see(self, commit: Commit) -> None:
+        """Count a commit as seen, where only writes of this session led to it."""
+        if commit.head.revision > self._seen.revision and self._own(commit):
+            self._seen = commit.head
 
-    def _follows(
-        self,
-        commit: Commit,
-        request: RequestRecord | None,
-        *,
-        stated: bool,
-        clears: bool,
-    ) -> bool:
-        """Take over what a write did, unless others wrote in between: `False`.
+    def _own(self, commit: Commit) -> bool:
+        """Tell whether nothing but this session's writes led to this commit.
 
-        Args:
-            commit: what the journal says of it.
-            request: the request record that it carried.
-            stated: whether it carried provider states.
-            clears: whether it was a clear.
+        A repeated one may be a write of its own whose answer was lost.
         """
-        with self._lock:
-            seen, head = self._head, commit.head
-            if clears:
-                self.restore_request(None)
-                self._stored_request = None
-            elif request is not None:
-                self._stored_request = request
-            if head.revision < seen.revision:
-                return True  # a refresh was faster
-            stored = self._stored_request
-            grown = head.revision - seen.revision
-            if clears:
-                spliced = head.spliced_at > seen.spliced_at
-                alone = grown == (spliced or stated) and not head.active.entries
-            else:
-                alone = (
-                    not commit.repeated
-                    and grown == (bool(commit.entries) or stated)
-                    and head.spliced_at == seen.spliced_at
-                    and head.last_seq == seen.last_seq + len(commit.entries)
-                )
-            if not alone or head.request_hash != (stored and stored.hash):
-                return False
-            log = MessageLog() if clears else self._view.log
-            for entry in commit.entries:
-                if entry.message is not None:
-                    log.add(entry.message, entry.id)
-            self._show(head, log)
-            return True
-
-    def _take(self, record: Record, *, whole: bool) -> bool:
-        """Take over what was read; `False` where it does not fit and is too old."""
-        with self._lock:
-            seen, head = self._head, record.head
-            if head.incarnation != seen.incarnation:
-                raise SessionNotFoundError(head.key, "replaced")
-            if head.revision < seen.revision:
-                return True
-            log = self._view.log
-            if whole:
-                log = log_of(record, log)
-            elif head.spliced_at != seen.spliced_at:
-                return False
-            else:
-                for entry in record.entries:
-                    if entry.message is not None and entry.seq > seen.last_seq:
-                        log.add(entry.message, entry.id)
-            self._show(head, log)
-            self._view = self._view._replace(
-                providers=FrozenDict(self._providers.apply(record.provider_states)),
-                state=record.state,
-            )
-            stored = self._stored_request
-            if not self._requested and record.request != stored:
-                self._stored_request = record.request
-                self.restore_request(record.request)
-            return True
-
-    def _show(self, head: SessionHead, log: MessageLog) -> None:
-        self._head = head
-        view = self._view
-        self._view = SessionView(
-            log,
-            len(log.messages),
-            head.created_at,
-            head.updated_at,
-            head.last_active_at,
-            view.providers,
-            view.state,
+        seen, head = self._seen, commit.head
+        return not commit.repeated or (
+            head.revision == seen.revision + 1
+            and head.spliced_at == seen.spliced_at
+            and [entry.seq for entry in commit.entries]
+            == list(range(seen.last_seq + 1, head.last_seq + 1))
         )
 
     # Not here --------------------------------------------------------------------
@@ -423,17 +334,3 @@ class JournaledSession(ViewSession):
             "a JournaledSession is bound to its journal: open another one with "
             "JournaledSession.open, or copy AgentSession.from_snapshot(s.snapshot())"
         )
-
-    def __del__(self) -> None:
-        """Warn where something pending is lost."""
-        if getattr(self, "_requested", False) or getattr(self, "_providers", None):
-            warnings.warn(
-                f"session {self.session_id!r} was dropped with provider state or a "
-                "request record that no write had stored; call flush()",
-                ResourceWarning,
-                source=self,
-                stacklevel=2,
-            )
-
-
-_NO_STATE: Final = StateDelta()

@@ -4,7 +4,6 @@ from raf_session.stores.backends import (
     InMemorySessionStore,
     OwningStore,
     SqliteSessionStore,
-    open_journal,
     open_store,
 )
 from raf_session.stores.isolation import (
@@ -13,6 +12,7 @@ from raf_session.stores.isolation import (
     IsolationScopedSessionStore,
 )
 from raf_session.stores.session_store import SessionStore
+from raf_session.stores.urls import open_journal
 
 __all__ = (
     "FixedIsolationKeyProvider",

@@ -5,77 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Literal
-from urllib.parse import unquote, urlsplit
+from typing import Any, TypedDict
 
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
 from raf_session.clock import Clock, utc_now
-from raf_session.journal import Codec, Journal
+from raf_session.journal import Codec
 from raf_session.options import Limits, SessionTTLOptions
 from raf_session.stores.session_store import DEFAULT_TYPES, SessionStore
+from raf_session.stores.urls import Durability, open_journal
 
 __all__ = (
+    "FileSystemSessionStore",
     "InMemorySessionStore",
+    "MysqlSessionStore",
     "OwningStore",
+    "PostgresSessionStore",
+    "RedisSessionStore",
     "SqliteSessionStore",
-    "open_journal",
+    "StoreOptions",
     "open_store",
 )
-
-Durability = Literal["kill", "power"]
-
-
-def open_journal(
-    url: str,
-    *,
-    limits: Limits | None = None,
-    clock: Clock = utc_now,
-    codec: Codec | None = None,
-    durability: Durability = "kill",
-) -> Journal:
-    """Return the journal of a URL, to be opened by ``async with``.
-
-    ``memory://`` keeps sessions while the object lives; ``sqlite:///relative.db`` and
-    ``sqlite:////absolute/path.db`` in a file.
-
-    Args:
-        url: where sessions are kept.
-        limits: time to live and sizes; `None`: nothing expires.
-        clock: whose time decides.
-        codec: between JSON and storage.
-        durability: ``kill``: what was acknowledged survives the end of every process;
-            ``power``: it is synced to the disk first.
-
-    Raises:
-        ValueError: nothing is known to carry this URL.
-    """
-    parts = urlsplit(url)
-    if parts.scheme == "memory":
-        from raf_session.journals.memory import MemoryJournal  # noqa: PLC0415
-
-        return MemoryJournal(limits=limits, clock=clock, codec=codec)
-    if parts.scheme == "sqlite":
-        from raf_session.journals.sqlite import SqliteJournal  # noqa: PLC0415
-
-        return SqliteJournal(
-            _sqlite_path(url),
-            limits=limits,
-            clock=clock,
-            codec=codec,
-            durability=durability,
-        )
-    hint = "" if parts.scheme else f"; did you mean sqlite:///{url}?"
-    raise ValueError(f"no store for {url!r}: memory:// or sqlite:///path{hint}")
-
-
-def _sqlite_path(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.netloc or parts.query or parts.fragment or not parts.path.strip("/"):
-        raise ValueError(
-            f"{url!r} names no file: sqlite:///relative.db or sqlite:////absolute.db"
-        )
-    return unquote(parts.path[1:])
 
 
 class OwningStore(SessionStore):
@@ -135,26 +85,129 @@ class InMemorySessionStore(SessionStore):
         )
 
 
-class SqliteSessionStore(OwningStore):
-    """Sessions in one SQLite file."""
+class StoreOptions(TypedDict, total=False):
+    """What every store with a journal of its own takes; see `open_store`."""
+
+    ttl: SessionTTLOptions | None
+    types: Sequence[type[Any]]
+    clock: Clock
+    codec: Codec | None
+    durability: Durability
+
+
+def _of_journal(options: StoreOptions) -> dict[str, Any]:
+    return {
+        "limits": _limits(options.get("ttl")),
+        "clock": options.get("clock", utc_now),
+        "codec": options.get("codec"),
+        "durability": options.get("durability", "kill"),
+    }
+
+
+class FileSystemSessionStore(OwningStore):
+    """Sessions in JSONL files, one each.
+
+    Args:
+        folder: where they stand; it is made where it is missing.
+        strict: whether a damaged line is an error; else it is skipped and reported.
+        options: see `open_store`.
+    """
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        folder: str | os.PathLike[str],
         *,
-        ttl: SessionTTLOptions | None = None,
-        types: Sequence[type[Any]] = DEFAULT_TYPES,
-        clock: Clock = utc_now,
-        codec: Codec | None = None,
-        durability: Durability = "kill",
+        strict: bool = False,
+        **options: Unpack[StoreOptions],
+    ) -> None:
+        from raf_session.journals.jsonl import JsonlJournal  # noqa: PLC0415
+
+        journal = JsonlJournal(folder, strict=strict, **_of_journal(options))
+        super().__init__(journal, types=options.get("types", DEFAULT_TYPES))
+
+
+class SqliteSessionStore(OwningStore):
+    """Sessions in one SQLite file.
+
+    Args:
+        path: the file; it is made where it is missing.
+        options: see `open_store`.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], **options: Unpack[StoreOptions]
     ) -> None:
         from raf_session.journals.sqlite import SqliteJournal  # noqa: PLC0415
 
-        journal = SqliteJournal(
-            path,
-            limits=_limits(ttl),
-            clock=clock,
-            codec=codec,
-            durability=durability,
+        journal = SqliteJournal(path, **_of_journal(options))
+        super().__init__(journal, types=options.get("types", DEFAULT_TYPES))
+
+
+class RedisSessionStore(OwningStore):
+    """Sessions in Redis.
+
+    Args:
+        target: a URL, or a client of yours, which is never closed.
+        prefix: what stands in front of all keys.
+        wait_replicas: how many replicas must have a write before it is acknowledged.
+        options: see `open_store`.
+    """
+
+    def __init__(
+        self,
+        target: str | object,
+        *,
+        prefix: str = "raf",
+        wait_replicas: int = 0,
+        **options: Unpack[StoreOptions],
+    ) -> None:
+        from raf_session.journals.redis import RedisJournal  # noqa: PLC0415
+
+        journal = RedisJournal(
+            target, prefix=prefix, wait_replicas=wait_replicas, **_of_journal(options)
         )
-        super().__init__(journal, types=types)
+        super().__init__(journal, types=options.get("types", DEFAULT_TYPES))
+
+
+class PostgresSessionStore(OwningStore):
+    """Sessions in PostgreSQL.
+
+    Args:
+        target: a URL, or a pool of `asyncpg` of yours, which is never closed.
+        schema: where the tables stand.
+        migrate: whether opening makes the tables where they are missing.
+        options: see `open_store`.
+    """
+
+    def __init__(
+        self,
+        target: str | object,
+        *,
+        schema: str = "raf_session",
+        migrate: bool = True,
+        **options: Unpack[StoreOptions],
+    ) -> None:
+        from raf_session.journals.postgres import PostgresJournal  # noqa: PLC0415
+
+        journal = PostgresJournal(
+            target, schema=schema, migrate=migrate, **_of_journal(options)
+        )
+        super().__init__(journal, types=options.get("types", DEFAULT_TYPES))
+
+
+class MysqlSessionStore(OwningStore):
+    """Sessions in MySQL or MariaDB.
+
+    Args:
+        url: of a database.
+        migrate: whether opening makes the tables where they are missing.
+        options: see `open_store`.
+    """
+
+    def __init__(
+        self, url: str, *, migrate: bool = True, **options: Unpack[StoreOptions]
+    ) -> None:
+        from raf_session.journals.mysql import MysqlJournal  # noqa: PLC0415
+
+        journal = MysqlJournal(url, migrate=migrate, **_of_journal(options))
+        super().__init__(journal, types=options.get("types", DEFAULT_TYPES))

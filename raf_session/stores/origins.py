@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -10,13 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
-import anyio
-
 from raf_session.changes import RequestRecord
 from raf_session.entries import Entry, Record
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage
 from raf_session.session import SessionCore
+from raf_session.turns import Turn
 
 __all__ = ("Attempt", "Known", "Origin", "Origins")
 
@@ -80,13 +78,6 @@ HELD: Final = 256
 """How many sessions without weak references are remembered."""
 
 
-class _Turn:
-    """A lock of no event loop, which can be referenced weakly."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-
 class Origins:
     """The origins of live sessions; forgotten with them.
 
@@ -97,20 +88,14 @@ class Origins:
     def __init__(self) -> None:
         self._kept: dict[int, tuple[weakref.ref[SessionCore], Known]] = {}
         self._held: OrderedDict[int, tuple[SessionCore, Known]] = OrderedDict()
-        self._turns: WeakValueDictionary[int, _Turn] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[int, Turn] = WeakValueDictionary()
 
     @asynccontextmanager
     async def turn(self, session: SessionCore) -> AsyncGenerator[None]:
         """Wait until no other save of this object is under way, on any event loop."""
-        turn = self._turns.setdefault(id(session), _Turn())
-        pause = 0.0
-        while not turn.lock.acquire(blocking=False):
-            await anyio.sleep(pause)
-            pause = min(pause + 0.0005, 0.01)
-        try:
+        turn = self._turns.setdefault(id(session), Turn())
+        async with turn.taken():
             yield
-        finally:
-            turn.lock.release()
 
     def get(self, session: SessionCore, key: SessionKey) -> Known | None:
         """Return what is known of this very object under a key, `None`: nothing."""

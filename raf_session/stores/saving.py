@@ -16,13 +16,10 @@ from raf_session.journal import Commit, Journal
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage
 from raf_session.metadata import SessionSnapshot
-from raf_session.options import NewSession
+from raf_session.options import EVERYTHING, NewSession
 from raf_session.stores.origins import Attempt, Origin
 
 __all__ = ("UNKNOWN_FIELDS", "Saver", "settle")
-
-EVERYTHING: Final = (1 << 62) - 1
-"""A place behind every other."""
 
 UNSEEN: Final = -1
 """A revision that is never the stored one."""

@@ -93,14 +93,32 @@ class SessionStore(ISessionStore):
         traceback: TracebackType | None,
         /,
     ) -> None:
-        """Store what live sessions left pending, stop the sweep, and close."""
+        """Store what live sessions left pending, stop the sweep, and close.
+
+        Raises:
+            SessionError: what is pending in a session cannot be stored, as in an
+                exclusive one where somebody else wrote; what is in the others is
+                stored, and the store closed. An `ExceptionGroup` where it is several.
+        """
         try:
             with anyio.CancelScope(shield=True):
-                for session in list(self._live):
-                    with suppress(SessionNotFoundError):  # deleted, and so is that
-                        await session.flush()
+                await self._flush_live()
         finally:
             await self._stack.__aexit__(exc_type, exc, traceback)
+
+    async def _flush_live(self) -> None:
+        errors: list[Exception] = []
+        for session in list(self._live):
+            try:
+                await session.flush()
+            except SessionNotFoundError:
+                continue  # deleted, and so is what was pending
+            except Exception as error:  # noqa: BLE001  (raised below)
+                errors.append(error)
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            raise ExceptionGroup("live sessions could not be stored", errors)
 
     def key(self, session_id: str) -> SessionKey:
         """Return the key under which the journal keeps a session."""
@@ -246,7 +264,8 @@ class SessionStore(ISessionStore):
         Args:
             session_id: the id.
             exclusive: write only on top of what this object has seen; where somebody
-                else wrote in between, a write raises `StaleSessionError`.
+                else wrote in between, a write raises `StaleSessionError` and stores
+                nothing, until `refresh` or `get_messages` has read what they wrote.
         """
         session = await JournaledSession.open(
             self.journal, self.key(session_id), exclusive=exclusive

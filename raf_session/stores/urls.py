@@ -1,0 +1,142 @@
+"""Journals by URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from raf_session.clock import Clock, utc_now
+from raf_session.journal import Codec, Journal
+from raf_session.options import Limits
+
+__all__ = ("Durability", "open_journal")
+
+Durability: TypeAlias = Literal["kill", "power"]
+"""``kill``: what was acknowledged survives the end of every process; ``power``: it is
+on the disk before it is acknowledged."""
+
+
+def open_journal(
+    url: str,
+    *,
+    limits: Limits | None = None,
+    clock: Clock = utc_now,
+    codec: Codec | None = None,
+    durability: Durability = "kill",
+) -> Journal:
+    """Return the journal of a URL, to be opened by ``async with``.
+
+    ========================================  =======================================
+    ``memory://``                             while the object lives
+    ``file:///folder``                        JSONL files
+    ``sqlite:///relative.db``                 one SQLite file;
+                                              ``sqlite:////absolute/path.db``
+    ``redis://``, ``rediss://``, ``unix://``  Redis or Valkey
+    ``redis+cluster://``                      Redis Cluster
+    ``redis+sentinel://h1,h2/name``           Redis behind Sentinels
+    ``postgresql://``                         PostgreSQL
+    ``mysql://``, ``mariadb://``              MySQL or MariaDB
+    ========================================  =======================================
+
+    The URLs of SQLAlchemy (``postgresql+asyncpg://``, ``mysql+pymysql://``,
+    ``sqlite+aiosqlite:///``) mean the same as those without a driver.
+
+    Args:
+        url: where sessions are kept.
+        limits: time to live and sizes; `None`: nothing expires.
+        clock: whose time decides.
+        codec: between JSON and storage.
+        durability: what an acknowledged write survives; ``memory://`` has none.
+
+    Raises:
+        ValueError: nothing is known to carry this URL.
+        ModuleNotFoundError: its driver is not installed.
+    """
+    scheme = urlsplit(url).scheme
+    opener = _OPENERS.get(scheme.partition("+")[0])
+    if opener is None:
+        hint = "" if scheme else f"; did you mean sqlite:///{url}?"
+        raise ValueError(
+            f"no store for {url!r}: memory://, file:///folder, sqlite:///path, "
+            f"redis://, postgresql:// or mysql://{hint}"
+        )
+    options: dict[str, Any] = {"limits": limits, "clock": clock, "codec": codec}
+    try:
+        return opener(url, options, durability)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get(error.name or "")
+        if extra is None:
+            raise
+        raise ModuleNotFoundError(
+            f"{scheme}:// needs the package {error.name}: "
+            f"pip install 'raf-session[{extra}]'",
+            name=error.name,
+        ) from error
+
+
+def _memory(_: str, options: dict[str, Any], __: Durability) -> Journal:
+    from raf_session.journals.memory import MemoryJournal  # noqa: PLC0415
+
+    return MemoryJournal(**options)
+
+
+def _jsonl(url: str, options: dict[str, Any], durability: Durability) -> Journal:
+    from raf_session.journals.jsonl import JsonlJournal  # noqa: PLC0415
+
+    parts = urlsplit(url)
+    if (
+        parts.netloc not in {"", "localhost"}
+        or parts.query
+        or parts.fragment
+        or not parts.path.strip("/")
+    ):
+        raise ValueError(f"{url!r} names no folder: file:///absolute/folder")
+    return JsonlJournal(unquote(parts.path), durability=durability, **options)
+
+
+def _sqlite(url: str, options: dict[str, Any], durability: Durability) -> Journal:
+    from raf_session.journals.sqlite import SqliteJournal  # noqa: PLC0415
+
+    parts = urlsplit(url)
+    if parts.netloc or parts.query or parts.fragment or not parts.path.strip("/"):
+        raise ValueError(
+            f"{url!r} names no file: sqlite:///relative.db or sqlite:////absolute.db"
+        )
+    return SqliteJournal(unquote(parts.path[1:]), durability=durability, **options)
+
+
+def _redis(url: str, options: dict[str, Any], durability: Durability) -> Journal:
+    from raf_session.journals.redis import RedisJournal  # noqa: PLC0415
+
+    return RedisJournal(url, durability=durability, **options)
+
+
+def _postgres(url: str, options: dict[str, Any], durability: Durability) -> Journal:
+    from raf_session.journals.postgres import PostgresJournal  # noqa: PLC0415
+
+    return PostgresJournal(url, durability=durability, **options)
+
+
+def _mysql(url: str, options: dict[str, Any], durability: Durability) -> Journal:
+    from raf_session.journals.mysql import MysqlJournal  # noqa: PLC0415
+
+    return MysqlJournal(url, durability=durability, **options)
+
+
+_EXTRAS: Final = {"redis": "redis", "asyncpg": "postgres", "asyncmy": "mysql"}
+"""Which extra brings a driver."""
+
+_OPENERS: Final[Mapping[str, Callable[[str, dict[str, Any], Durability], Journal]]] = (
+    MappingProxyType(
+        {
+            "memory": _memory,
+            "file": _jsonl,
+            "sqlite": _sqlite,
+            **dict.fromkeys(("redis", "rediss", "unix"), _redis),
+            **dict.fromkeys(("postgresql", "postgres"), _postgres),
+            **dict.fromkeys(("mysql", "mariadb"), _mysql),
+        }
+    )
+)
