@@ -17,9 +17,12 @@ from raf_session.changes import (
     StateDelta,
 )
 from raf_session.clock import UNIX_EPOCH, Clock, utc_now
+from raf_session.codecs import AesGcmCodec, ChainCodec, ZlibCodec
 from raf_session.diagnosis import Diagnosis, read_diagnosis
 from raf_session.entries import Counts, Entry, EntryKind, Record, SessionHead
 from raf_session.errors import (
+    CopyMismatchError,
+    DumpDamagedError,
     EntryConflictError,
     EntryTooLargeError,
     InvalidValueError,
@@ -74,6 +77,15 @@ from raf_session.stores import (
     open_journal,
     open_store,
 )
+from raf_session.transfer import (
+    CopyReport,
+    ErasureReceipt,
+    copy,
+    dump,
+    erase,
+    fork,
+    restore,
+)
 from raf_session.usage_reports import read_usage
 from raf_session.verdicts import Outcome, Reason, Verdict, verdict
 from raf_session.wrapper import SessionWrapper, StoreWrapper
@@ -81,24 +93,30 @@ from raf_session.wrapper import SessionWrapper, StoreWrapper
 __all__ = (
     "RULES",
     "UNIX_EPOCH",
+    "AesGcmCodec",
     "AgentSession",
     "AudioPart",
     "BaseSession",
     "CacheHints",
     "Cause",
+    "ChainCodec",
     "Change",
     "ChatMessage",
     "Clock",
     "Codec",
     "Commit",
     "ContentPart",
+    "CopyMismatchError",
+    "CopyReport",
     "Counts",
     "Diagnosis",
     "Difference",
+    "DumpDamagedError",
     "Entry",
     "EntryConflictError",
     "EntryKind",
     "EntryTooLargeError",
+    "ErasureReceipt",
     "FilePart",
     "FixedIsolationKeyProvider",
     "FrozenDict",
@@ -170,9 +188,14 @@ __all__ = (
     "Usage",
     "Verdict",
     "Window",
+    "ZlibCodec",
     "__version__",
     "agent_key",
     "compare_requests",
+    "copy",
+    "dump",
+    "erase",
+    "fork",
     "freeze",
     "lifecycle",
     "open_journal",
@@ -180,6 +203,7 @@ __all__ = (
     "read_diagnosis",
     "read_request",
     "read_usage",
+    "restore",
     "session_path",
     "take_snapshot",
     "thaw",

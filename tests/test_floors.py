@@ -27,7 +27,10 @@ FLOORS = [
         "usage_reports diagnosis verdicts"
     ),
     "session defaults base_session store journal provider_state wrapper",
-    "encoding expiry session_view agent_session journaled_session journals stores",
+    (
+        "encoding codecs expiry turns session_view agent_session session_replica "
+        "journaled_session journals stores transfer"
+    ),
     "conformance cli",
 ]
 """Floor by floor; a module imports from floors below and from its left on its own."""

@@ -1,23 +1,25 @@
-"""The commands: ``replay``, ``diff``, ``list`` and ``show``."""
+"""The commands of ``raf-session``."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
 from typing import Annotated
 
-import anyio
 import typer
 
 from raf_session._version import __version__
+from raf_session.cli.conform import conform_command
+from raf_session.cli.copying import copy_command
 from raf_session.cli.diff import ALL, DiffOptions, compare, diff_json
 from raf_session.cli.diff_report import print_diff
-from raf_session.cli.faults import Fault
+from raf_session.cli.dumping import dump_command, restore_command
+from raf_session.cli.erasing import erase_command
 from raf_session.cli.listing import head_json, heads, print_heads
+from raf_session.cli.migrating import migrate_command
 from raf_session.cli.pairs import read_pair
 from raf_session.cli.replay_run import replay_files
+from raf_session.cli.running import JsonOption, StoreOption, faults, run
 from raf_session.cli.store_url import DEFAULT_STORE, opened_existing, shown
+from raf_session.cli.sweeping import sweep_command
 from raf_session.cli.terminal import console, print_json
 from raf_session.cli.transcript import find_session, print_session, session_json
 
@@ -31,13 +33,6 @@ app: typer.Typer = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-StoreOption = Annotated[
-    str, typer.Option("--store", metavar="URL", help="Where sessions are kept.")
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document instead.")
-]
 
 
 def _print_version(wanted: bool) -> None:
@@ -60,23 +55,6 @@ def options(
     ] = False,
 ) -> None:
     """Sessions of agents, and why their prompt cache misses."""
-
-
-@contextmanager
-def _faults() -> Generator[None]:
-    """A fault is one line and exit status 2."""
-    try:
-        yield
-    except Fault as fault:
-        sys.stderr.write(f"raf-session: {fault}\n")
-        raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
-
-
-def _run(command: Callable[[], Awaitable[None]]) -> None:
-    with _faults():
-        anyio.run(command)
 
 
 # Replay --------------------------------------------------------------------------
@@ -112,7 +90,7 @@ def replay_command(
 
     What is stored already is not stored again: a run that broke off can be repeated.
     """
-    _run(lambda: replay_files(paths, store, as_json=as_json))
+    run(lambda: replay_files(paths, store, as_json=as_json))
 
 
 # Diff ----------------------------------------------------------------------------
@@ -179,7 +157,7 @@ def diff_command(
     Exit status: 0 where B appends to A, 1 where it breaks off, 2 for a fault.
     """
     options = DiffOptions(provider, judges or (), tokens, elapsed, block_size)
-    with _faults():
+    with faults():
         found = compare(read_pair(first, second), options)
         if as_json:
             print_json(diff_json(found))
@@ -202,7 +180,7 @@ def list_command(
     as_json: JsonOption = False,
 ) -> None:
     """List sessions, last active first."""
-    _run(lambda: _list(store, limit, as_json=as_json))
+    run(lambda: _list(store, limit, as_json=as_json))
 
 
 async def _list(url: str, limit: int, *, as_json: bool) -> None:
@@ -222,7 +200,7 @@ def show_command(
     as_json: JsonOption = False,
 ) -> None:
     """Print a session and its messages."""
-    _run(lambda: _show(session_id, store, as_json=as_json))
+    run(lambda: _show(session_id, store, as_json=as_json))
 
 
 async def _show(session_id: str, url: str, *, as_json: bool) -> None:
@@ -232,3 +210,14 @@ async def _show(session_id: str, url: str, *, as_json: bool) -> None:
         print_json(session_json(record))
     else:
         print_session(record, console())
+
+
+# Whole stores --------------------------------------------------------------------
+
+app.command("conform")(conform_command)
+app.command("copy")(copy_command)
+app.command("dump")(dump_command)
+app.command("restore")(restore_command)
+app.command("erase")(erase_command)
+app.command("sweep")(sweep_command)
+app.command("migrate")(migrate_command)

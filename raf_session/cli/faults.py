@@ -10,7 +10,7 @@ from raf_session.cli.terminal import one_line
 from raf_session.errors import InvalidValueError
 from raf_session.request_shapes.fields import unexpected as unexpected_value
 
-__all__ = ("Fault", "Place", "invalid", "unexpected")
+__all__ = ("Fault", "Place", "invalid", "unexpected", "unusable")
 
 
 class Place(NamedTuple):
@@ -43,6 +43,11 @@ def invalid(place: Place, path: str, error: InvalidValueError) -> Fault:
     if path and error.path:
         return Fault(place, f"{path}.{error}")
     return Fault(place, f"{path}: {error}" if path else str(error))
+
+
+def unusable(path: str, error: OSError | ValueError) -> Fault:
+    """Return the fault of a file that cannot be opened or written."""
+    return Fault(Place(path), getattr(error, "strerror", None) or str(error))
 
 
 def unexpected(place: Place, path: str, value: object, wanted: str) -> Fault:

@@ -23,15 +23,13 @@ from raf_session.errors import (
 from raf_session.journaled_session import JournaledSession
 from raf_session.json_text import dump_json
 from raf_session.messages import ChatMessage, MessageRole
+from raf_session.options import EVERYTHING
 from raf_session.stores import SessionStore
 
 __all__ = ("replay",)
 
 Step = Callable[[], object]
 """Called after each step, for whoever shows progress."""
-
-EVERYTHING = (1 << 62) - 1
-"""A place behind every other."""
 
 _THE_SOURCE = (
     EntryConflictError,

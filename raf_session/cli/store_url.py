@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from raf_session.cli.faults import Fault
 from raf_session.errors import SessionError, StorageError
+from raf_session.options import SessionTTLOptions
 from raf_session.stores import OwningStore, open_store
 
-__all__ = ("DEFAULT_STORE", "opened", "opened_existing", "shown", "store_of")
+__all__ = (
+    "DEFAULT_STORE",
+    "explained",
+    "opened",
+    "opened_existing",
+    "shown",
+    "store_of",
+)
 
 DEFAULT_STORE: Final = "sqlite:///raf-sessions.db"
 
 
-def store_of(url: str) -> OwningStore:
+def store_of(
+    url: str, place: str = "--store", *, ttl: SessionTTLOptions | None = None
+) -> OwningStore:
     """Return the store of a URL, not yet opened.
 
+    Args:
+        url: where sessions are kept.
+        place: the option or argument that names it.
+        ttl: how long sessions live; `None`: for ever.
+
     Raises:
-        Fault: nothing is known to carry this URL.
+        Fault: nothing is known to carry this URL, or its driver is not installed.
     """
     try:
-        return open_store(url)
-    except ValueError as error:
-        raise Fault("--store", str(error)) from error
+        return open_store(url, ttl=ttl)
+    except (ModuleNotFoundError, ValueError) as error:
+        raise Fault(place, str(error)) from error
 
 
 @asynccontextmanager
@@ -46,23 +61,40 @@ async def opened(store: OwningStore, url: str) -> AsyncGenerator[OwningStore]:
 
 
 @asynccontextmanager
-async def opened_existing(url: str) -> AsyncGenerator[OwningStore]:
+async def opened_existing(
+    url: str, place: str = "--store", *, ttl: SessionTTLOptions | None = None
+) -> AsyncGenerator[OwningStore]:
     """Open the store of a URL where there is one.
 
     Raises:
         Fault: there is none, it cannot be opened, or fails later.
     """
-    store = store_of(url)
-    path = _sqlite_path(url)
-    if path is not None and not path.exists():
-        raise Fault(str(path), "no such database")
+    store = store_of(url, place, ttl=ttl)
+    _check_exists(url)
     async with opened(store, url):
         yield store
 
 
+def _check_exists(url: str) -> None:
+    """Raise a `Fault` where the file or folder of a URL is missing."""
+    path = _path(url)
+    if path is not None and not path.exists():
+        folder = _scheme(url) == "file"
+        raise Fault(str(path), "no such folder" if folder else "no such database")
+
+
+@contextmanager
+def explained(place: str) -> Generator[None]:
+    """Tell an error of the library as a fault at that place."""
+    try:
+        yield
+    except SessionError as error:
+        raise Fault(place, str(error)) from error
+
+
 def shown(url: str) -> str:
     """Return what to call the store: the file, or the URL without its password."""
-    path = _sqlite_path(url)
+    path = _path(url)
     if path is not None:
         return str(path)
     parts = urlsplit(url)
@@ -72,6 +104,17 @@ def shown(url: str) -> str:
     return parts._replace(netloc=netloc).geturl()
 
 
-def _sqlite_path(url: str) -> Path | None:
-    parts = urlsplit(url)
-    return Path(unquote(parts.path[1:])) if parts.scheme == "sqlite" else None
+def _scheme(url: str) -> str:
+    return urlsplit(url).scheme.partition("+")[0]
+
+
+def _path(url: str) -> Path | None:
+    """Return the file or folder of a URL, where it names one."""
+    path = unquote(urlsplit(url).path)
+    match _scheme(url):
+        case "sqlite":
+            return Path(path[1:])
+        case "file":
+            return Path(path)
+        case _:
+            return None

@@ -18,6 +18,7 @@ from raf_session.journal import Journal
 from raf_session.json_text import dump_json
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage
+from raf_session.options import WHOLE, Window
 from raf_session.parts import ContentPart, ReasoningPart, RefusalPart, TextPart
 
 __all__ = ("find_session", "print_session", "session_json")
@@ -26,7 +27,9 @@ LONGEST_VALUE = 200
 """How much is shown of a value that is not text."""
 
 
-async def find_session(journal: Journal, name: str, place: str) -> Record:
+async def find_session(
+    journal: Journal, name: str, place: str, window: Window = WHOLE
+) -> Record:
     """Return the session of an id, or of a key as `list` prints it.
 
     Raises:
@@ -34,7 +37,7 @@ async def find_session(journal: Journal, name: str, place: str) -> Record:
     """
     for make_key in (SessionKey.raf, SessionKey.parse):
         try:
-            return await journal.load(make_key(name))
+            return await journal.load(make_key(name), window)
         except (InvalidValueError, SessionNotFoundError):
             continue
     raise Fault(place, f"no session {name!r}")
