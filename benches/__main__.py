@@ -1,4 +1,4 @@
-"""`python -m benches [prefix|detectors|append|load ...] [--json FILE] [--quick]`."""
+"""`python -m benches [prefix|detectors|append|load|storage] [--json F] [--quick]`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import json
 import logging
 from pathlib import Path
 
-from benches import append, breaks, load, prefix
+from benches import append, breaks, load, prefix, storage
 from benches.report import Row, print_table, to_json
 
-WORK = ["prefix", "detectors", "append", "load"]
+WORK = ["prefix", "detectors", "append", "load", "storage"]
 
 
 def _work(name: str) -> str:
@@ -46,11 +46,18 @@ def main() -> None:
         rows += asyncio.run(append.rows(quick=args.quick))
     if "load" in wanted:
         rows += asyncio.run(load.rows(quick=args.quick))
+    sizes: dict[str, dict[str, float]] | None = None
+    if "storage" in wanted:
+        rows += asyncio.run(storage.rows(quick=args.quick))
+        sizes = asyncio.run(storage.sizes(quick=args.quick))
     print_table(rows)
     measured = to_json(rows)
     if findings is not None:
         breaks.print_findings(findings)
         measured["detectors"] = findings.to_json()
+    if sizes is not None:
+        storage.print_sizes(sizes)
+        measured["sizes"] = sizes
     if args.json is not None:
         text = json.dumps(measured, indent=2) + "\n"
         args.json.write_text(text, encoding="utf-8")
