@@ -10,9 +10,9 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, NoReturn, Self, TypeAlias
 
-from typing_extensions import Protocol, runtime_checkable
+from typing_extensions import Protocol, override, runtime_checkable
 
 from raf_session.changes import Change, StateDelta
 from raf_session.clock import Clock
@@ -138,6 +138,18 @@ class Journal(Protocol):
     ) -> None:
         """Close it, once what was acknowledged is stored; idempotent."""
         ...
+
+    @override
+    def __reduce__(self) -> NoReturn:
+        """Raise: connections and locks are neither copied nor pickled.
+
+        Raises:
+            TypeError: always; it names the way.
+        """
+        raise TypeError(
+            f"a {type(self).__name__} is bound to its storage and cannot be copied or "
+            "pickled: open another one over the same storage"
+        )
 
     # Sessions --------------------------------------------------------------------
 

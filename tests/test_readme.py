@@ -1,4 +1,4 @@
-"""The README's programs run, and its commands are the ones that CI runs."""
+"""The programs of README and docs run; the commands are the ones that CI runs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+BACKENDS = (ROOT / "docs" / "backends.md").read_text(encoding="utf-8")
+PROGRAM = re.compile(r"```python\n(.*?)```", re.DOTALL)
+PROGRAMS = PROGRAM.findall(README)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
+@pytest.mark.parametrize("program", [*PROGRAMS, *PROGRAM.findall(BACKENDS)])
 def test_program_runs(program: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],

@@ -259,7 +259,7 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize(("value", "at"), FAULTS, ids=repr)
+@pytest.mark.parametrize(("value", "at"), FAULTS, ids=range(len(FAULTS)))
 def test_what_is_no_json_is_refused_with_its_path(value: Any, at: str) -> None:
     def path_of(call: Any) -> str:
         with pytest.raises(ValueError, match=r".") as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import subprocess
@@ -20,6 +21,7 @@ from raf_session.conformance import Capability, JournalHarness, JournalOpener
 from raf_session.conformance.journal_values import KEY, NEW, ids, said
 from raf_session.errors import JournalClosedError
 from raf_session.journal import Journal
+from raf_session.stores import SessionStore
 
 pytestmark = pytest.mark.anyio
 
@@ -211,3 +213,16 @@ async def test_closing_leaves_no_file_or_connection(harness: JournalHarness) -> 
 
         first = await use()
         assert [await use() for _ in range(5)] == [first] * 5
+
+
+@pytest.mark.parametrize("harness", HARNESSES, ids=lambda harness: harness.name)
+async def test_it_is_neither_copied_nor_pickled(harness: JournalHarness) -> None:
+    async with harness() as journal:
+        await journal.create(NEW)
+        for copied in (journal, SessionStore(journal)):
+            for way in (copy.copy, copy.deepcopy, pickle.dumps):
+                if way is copy.copy and copied is not journal:
+                    continue  # both stand on the one journal
+                with pytest.raises(TypeError, match="open another one"):
+                    way(copied)
+        assert ids((await journal.load(KEY)).entries) == []
