@@ -27,6 +27,8 @@ from raf_session.conformance import (
     journal_sweep,
     journal_update,
 )
+from raf_session.conformance.backdoor_checks import BACKDOOR_CHECKS
+from raf_session.conformance.findings import why_absent
 from raf_session.conformance.journal_harness import (
     Capability,
     JournalCheck,
@@ -34,7 +36,13 @@ from raf_session.conformance.journal_harness import (
 )
 from raf_session.conformance.outcome import CheckOutcome, run_check
 
-__all__ = ("JOURNAL_CHECKS", "needs", "run_journal_checks")
+__all__ = (
+    "JOURNAL_CHECKS",
+    "journal_absence",
+    "needs",
+    "run_journal_check",
+    "run_journal_checks",
+)
 
 JOURNAL_CHECKS: Final[tuple[JournalCheck, ...]] = (
     *journal_create.CHECKS,
@@ -65,17 +73,25 @@ def needs(check: JournalCheck) -> frozenset[Capability]:
     return journal_storage.NEEDS.get(check, frozenset())
 
 
+def journal_absence(check: JournalCheck, harness: JournalHarness) -> str:
+    """Return why a check does not apply to a journal; empty where it does."""
+    if check in BACKDOOR_CHECKS and harness.backdoor is None:
+        return "needs a back door, and none is given"
+    return why_absent(needs(check) - harness.capabilities)
+
+
+async def run_journal_check(
+    check: JournalCheck, harness: JournalHarness
+) -> CheckOutcome:
+    """Run one check, if it applies, and return what became of it."""
+    reason = journal_absence(check, harness)
+    return await run_check(
+        check, partial(check, harness), applies=not reason, reason=reason
+    )
+
+
 async def run_journal_checks(
     harness: JournalHarness, checks: Iterable[JournalCheck] = JOURNAL_CHECKS
 ) -> tuple[CheckOutcome, ...]:
     """Run the checks one after another and return what became of each."""
-    return tuple(
-        [
-            await run_check(
-                check,
-                partial(check, harness),
-                applies=needs(check) <= harness.capabilities,
-            )
-            for check in checks
-        ]
-    )
+    return tuple([await run_journal_check(check, harness) for check in checks])

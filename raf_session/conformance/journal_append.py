@@ -12,6 +12,7 @@ from raf_session.conformance.journal_harness import JournalCheck, JournalFactory
 from raf_session.conformance.journal_values import (
     KEY,
     NEW,
+    alive,
     batch,
     body,
     ids,
@@ -27,7 +28,8 @@ from raf_session.conformance.journal_values import (
 from raf_session.entries import Counts, Entry, EntryKind
 from raf_session.errors import SessionNotFoundError, StaleSessionError
 from raf_session.journal import Commit
-from raf_session.messages import MessageRole, Usage
+from raf_session.messages import ChatMessage, MessageRole, Usage
+from raf_session.options import Limits, SessionTTLOptions
 
 
 async def check_append_keeps_the_order(make: JournalFactory) -> None:
@@ -303,6 +305,33 @@ async def check_append_leaves_the_description(make: JournalFactory) -> None:
         same(after[3:], before[3:], "states")
 
 
+async def check_the_callers_time_decides_nothing(make: JournalFactory) -> None:
+    """An event's own time is data: it moves no place, no `stored_at`, no activity."""
+    clock = TickingClock()
+    limits = Limits(sessions=SessionTTLOptions(max_idle_secs=10))
+    async with make(limits=limits, clock=clock) as journal:
+        await journal.create(NEW)
+        now = START.timestamp()
+        told = (now + 18_000, now, -1.0, 0.0, 1e15)
+        later = ChatMessage(
+            role=MessageRole.USER, content="x", created_at=START + timedelta(days=1)
+        )
+        entries = [
+            Entry(f"e{n}", message=later, timestamp=moment)
+            for n, moment in enumerate(told)
+        ]
+        await journal.append(KEY, entries[:3])
+        await journal.append(KEY, entries[3:])
+        record = await whole(journal)
+        same(ids(record.entries), ids(entries), "the order")
+        same([e.timestamp for e in record.entries], list(told), "the caller's times")
+        same({e.stored_at for e in record.entries}, {START}, "stored_at")
+        head = record.head
+        same((head.updated_at, head.last_active_at), (START, START), "the times")
+        clock.tick(10, microseconds=1)
+        same(await alive(journal), False, "it expires by the journal's clock")
+
+
 CHECKS: Final[tuple[JournalCheck, ...]] = (
     check_append_keeps_the_order,
     check_append_reports_what_is_stored,
@@ -314,6 +343,7 @@ CHECKS: Final[tuple[JournalCheck, ...]] = (
     check_trim_archives_the_oldest,
     check_trim_to_nothing_archives_all,
     check_stored_at_never_goes_back,
+    check_the_callers_time_decides_nothing,
     check_places_are_never_drawn_twice,
     check_counts_follow_the_window,
     check_append_moves_times_as_told,

@@ -12,7 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant
 from typing_extensions import override
 
 from raf_session.conformance.clock import TickingClock
-from raf_session.conformance.journal_harness import Capability, JournalHarness
+from raf_session.conformance.journal_harness import (
+    Capability,
+    JournalHarness,
+    JournalOpener,
+)
 from raf_session.conformance.journal_model import (
     IDLE,
     LIFETIME,
@@ -61,17 +65,30 @@ class ComparedMachine(RuleBasedStateMachine):
         self.model: JournalModel = JournalModel(self.clock)
         self.drawn: int = 0
         self.former: dict[SessionKey, str] = {}
-        enter = self.stack.enter_context
-        wrap = portal.wrap_async_context_manager
-        opened = enter(wrap(harness.storage()))
-        count = 2 if Capability.SHARED in harness.capabilities else 1
-        self.journals: list[Journal] = [
-            enter(wrap(opened(limits=LIMITS, clock=self.clock))) for _ in range(count)
+        self.capabilities: frozenset[Capability] = harness.capabilities
+        self._opened: JournalOpener = self.stack.enter_context(
+            portal.wrap_async_context_manager(harness.storage())
+        )
+        self._handles: ExitStack = ExitStack()
+        self.journals: list[Journal] = []
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Close the journals that are open, and open the storage anew."""
+        self._handles.close()
+        wrap = self.portal.wrap_async_context_manager
+        count = 2 if Capability.SHARED in self.capabilities else 1
+        self.journals = [
+            self._handles.enter_context(
+                wrap(self._opened(limits=LIMITS, clock=self.clock))
+            )
+            for _ in range(count)
         ]
 
     @override
     def teardown(self) -> None:
         """Close the journals and remove their storage."""
+        self._handles.close()
         self.stack.close()
 
     # Calls -----------------------------------------------------------------------

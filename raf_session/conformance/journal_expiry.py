@@ -213,9 +213,27 @@ async def check_a_clock_set_back_expires_nothing(make: JournalFactory) -> None:
         same(await alive(journal), True, "the limit counts from the stored time")
 
 
+async def check_a_very_long_limit_expires_nothing(make: JournalFactory) -> None:
+    """Limits of centuries and millennia neither overflow nor expire anything."""
+    for seconds in (86_400 * 99_999, 1e12):
+        ttl = SessionTTLOptions(max_idle_secs=seconds, max_lifetime_secs=seconds)
+        limits = Limits(sessions=ttl, user_state=ttl, app_state=ttl)
+        clock = TickingClock()
+        async with make(limits=limits, clock=clock) as journal:
+            change = Change(user=StateDelta({"u": 1}), app=StateDelta({"a": 1}))
+            await journal.create(NEW, batch("a"), change=change)
+            clock.tick(86_400 * 365 * 200)
+            same(await journal.expire(), (), "expire")
+            record = await journal.load(KEY, refresh=True)
+            same((record.user_state, record.app_state), ({"u": 1}, {"a": 1}), "states")
+            same([x.head.key for x in await every(journal)], [KEY], "the listing")
+            await journal.append(KEY, batch("b"))
+
+
 CHECKS: Final[tuple[JournalCheck, ...]] = (
     check_expiry_is_strict_to_the_microsecond,
     check_without_limits_nothing_expires,
+    check_a_very_long_limit_expires_nothing,
     check_activity_keeps_a_session,
     check_lifetime_ends_a_busy_session,
     check_expired_is_invisible_to_every_call,

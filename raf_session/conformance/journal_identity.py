@@ -205,11 +205,24 @@ async def check_append_checks_in_order(make: JournalFactory) -> None:
                 await journal.append(KEY, batch("b"), expected_revision=9)
 
 
+async def check_equal_messages_are_kept_apart(make: JournalFactory) -> None:
+    """Entries that say the same under different ids are different entries."""
+    async with make() as journal:
+        await journal.create(NEW, [said("a", "ok"), said("b", "ok")])
+        for entry_id in ("c", "d"):
+            commit = await journal.append(KEY, [said(entry_id, "ok")])
+            same(commit.repeated, False, "a genuine repeat")
+        commit = await journal.append(KEY, [said("e", "ok"), said("f", "ok")])
+        same(places(commit.entries), [5, 6], "the places")
+        same(ids((await journal.load(KEY)).entries), list("abcdef"), "the entries")
+
+
 CHECKS: Final[tuple[JournalCheck, ...]] = (
     check_a_repeated_append_changes_nothing,
     check_parallel_retries_store_once,
     check_an_archived_id_is_known,
     check_a_removed_id_is_free,
+    check_equal_messages_are_kept_apart,
     check_another_body_conflicts,
     check_null_and_absent_content_differ,
     check_a_partly_known_batch_conflicts,

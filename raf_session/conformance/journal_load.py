@@ -322,6 +322,38 @@ async def check_what_is_given_stays_the_callers(make: JournalFactory) -> None:
             more.append(said("c"))
 
 
+async def check_a_follower_misses_nothing(make: JournalFactory) -> None:
+    """Who reads on after the last place seen sees each entry once, beside writers."""
+    async with make() as journal:
+        await journal.create(NEW)
+        writing = 4
+        seen: list[Entry] = []
+
+        async def write(writer: int) -> None:
+            nonlocal writing
+            for n in range(10):
+                await journal.append(KEY, batch(f"{writer}-{n}"))
+                await anyio.lowlevel.checkpoint()
+            writing -= 1
+
+        async def follow() -> None:
+            while True:
+                over = not writing
+                after = seen[-1].seq if seen else 0
+                seen.extend((await journal.load(KEY, Window(after_seq=after))).entries)
+                if over:
+                    return
+                await anyio.lowlevel.checkpoint()
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                for writer in range(writing):
+                    group.start_soon(write, writer)
+                group.start_soon(follow)
+        same(ids(seen), ids((await journal.load(KEY)).entries), "what was followed")
+        same(len(seen), 40, "how many")
+
+
 CHECKS: Final[tuple[JournalCheck, ...]] = (
     check_load_reads_the_window,
     check_load_of_a_window_knows_the_whole_head,
@@ -331,6 +363,7 @@ CHECKS: Final[tuple[JournalCheck, ...]] = (
     check_reads_move_nothing,
     check_archive_is_read_on_request,
     check_load_is_of_one_moment,
+    check_a_follower_misses_nothing,
     check_load_of_many_entries_is_whole,
     check_what_is_read_is_nobodys,
     check_what_is_read_can_be_copied,

@@ -6,10 +6,8 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from anyio.from_thread import start_blocking_portal
-from hypothesis import settings as Settings  # noqa: N812  (a class with a small name)
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule
 
 from raf_session.changes import Change, StateDelta
 from raf_session.conformance.journal_comparison import (
@@ -19,7 +17,6 @@ from raf_session.conformance.journal_comparison import (
     as_kept,
     read_all,
 )
-from raf_session.conformance.journal_harness import JournalHarness
 from raf_session.conformance.journal_inputs import (
     CHANGES,
     DELTAS,
@@ -38,7 +35,7 @@ from raf_session.journal import Commit, Order
 from raf_session.keys import ScopeKey, SessionKey
 from raf_session.options import NewSession, Query, Window
 
-__all__ = ("JournalMachine", "run_journal_machine")
+__all__ = ("JournalMachine",)
 
 
 class JournalMachine(ComparedMachine):
@@ -367,25 +364,3 @@ class JournalMachine(ComparedMachine):
             same(state, self.model.sessions[head.key].state, "the listed state")
             record = records[head.key]
             same(head, record and record.head, "the listed head")
-
-
-def run_journal_machine(
-    harness: JournalHarness,
-    settings: Settings | None = None,
-    *,
-    backend: str = "asyncio",
-) -> None:
-    """Drive a journal through random histories; raise at the first difference.
-
-    Args:
-        harness: how to get at it.
-        settings: how many histories, and how long.
-        backend: the event loop, as anyio names it.
-    """
-    with start_blocking_portal(backend) as portal:
-
-        class Bound(JournalMachine):
-            def __init__(self) -> None:
-                super().__init__(harness, portal)
-
-        run_state_machine_as_test(Bound, settings=settings)

@@ -197,6 +197,25 @@ async def check_expired_state_is_invisible(make: JournalFactory) -> None:
         same(await journal.scoped_state(_USER), expected, "after a direct write")
 
 
+async def check_writes_touch_no_scope_unnamed(make: JournalFactory) -> None:
+    """A write that names no state of user or app leaves the times of these alone."""
+    clock = TickingClock()
+    async with make(clock=clock) as journal:
+        change = Change(user=StateDelta({"u": 1}), app=StateDelta({"a": 1}))
+        await journal.create(NEW, batch("a"), change=change)
+        clock.tick(60)
+        await journal.append(
+            KEY, batch("b"), change=Change(session=StateDelta({"s": 1}))
+        )
+        await journal.splice(KEY, 1, 1, archive=True)
+        await journal.update(KEY, Change(title="t"))
+        await journal.create(NewSession(key=KEY._replace(session="other")))
+        await journal.delete(KEY)
+        for scope in (ScopeKey("app", "user"), ScopeKey("app")):
+            scoped = await journal.scoped_state(scope)
+            same(scoped.last_active_at, START, f"activity of {scope}")
+
+
 CHECKS: Final[tuple[JournalCheck, ...]] = (
     check_scoped_state_is_shared,
     check_scoped_state_is_set_and_deleted,
@@ -204,6 +223,7 @@ CHECKS: Final[tuple[JournalCheck, ...]] = (
     check_the_empty_user_has_a_state_of_its_own,
     check_scopes_lists_what_holds_state,
     check_scope_refresh_moves_activity,
+    check_writes_touch_no_scope_unnamed,
     check_parallel_scope_writers_merge,
     check_expired_state_is_invisible,
 )

@@ -9,8 +9,10 @@ from raf_session.conformance import (
     session_reads,
     session_states,
     session_text,
+    session_threads,
     session_times,
 )
+from raf_session.conformance.findings import why_absent
 from raf_session.conformance.outcome import CheckOutcome, run_check
 from raf_session.conformance.session_harness import (
     CoreCheck,
@@ -25,10 +27,14 @@ __all__ = (
     "SESSION_CORE_CHECKS",
     "run_session_check",
     "run_session_checks",
+    "session_absence",
     "session_check_applies",
 )
 
-SESSION_CORE_CHECKS: Final[tuple[CoreCheck, ...]] = session_core.CHECKS
+SESSION_CORE_CHECKS: Final[tuple[CoreCheck, ...]] = (
+    *session_core.CHECKS,
+    *session_threads.CHECKS,
+)
 """Each requirement of `SessionCore` as an async function that takes a factory."""
 
 SESSION_CHECKS: Final[tuple[SessionCheck, ...]] = (
@@ -39,19 +45,31 @@ SESSION_CHECKS: Final[tuple[SessionCheck, ...]] = (
 )
 """Each requirement that `ISession` adds."""
 
-_NEEDS: Final = session_reads.NEEDS | session_text.NEEDS | session_times.NEEDS
+_NEEDS: Final = (
+    session_threads.NEEDS
+    | session_reads.NEEDS
+    | session_text.NEEDS
+    | session_times.NEEDS
+)
 _TRAIT: Final = frozenset((SessionCapability.TRAIT,))
+
+
+def session_absence(check: CoreCheck | SessionCheck, harness: SessionHarness) -> str:
+    """Return why a check does not apply to a session; empty where it does."""
+    needed = _NEEDS.get(check, frozenset())
+    if check not in SESSION_CORE_CHECKS:
+        needed |= _TRAIT
+    exempt = session_times.SPARES.get(check)
+    if exempt in harness.capabilities:
+        return f"is for sessions that do not claim {exempt}"
+    return why_absent(needed - harness.capabilities)
 
 
 def session_check_applies(
     check: CoreCheck | SessionCheck, harness: SessionHarness
 ) -> bool:
     """Tell whether a session claims what the check needs, and is not exempt."""
-    needed: frozenset[SessionCapability] = frozenset()
-    if check not in SESSION_CORE_CHECKS:
-        needed = _TRAIT | _NEEDS.get(check, needed)
-    exempt = session_times.SPARES.get(check)
-    return needed <= harness.capabilities and exempt not in harness.capabilities
+    return not session_absence(check, harness)
 
 
 async def run_session_check(
@@ -64,7 +82,8 @@ async def run_session_check(
             # One that claims the trait makes sessions that have it.
             await check(cast("SessionFactory", make))
 
-    return await run_check(check, run, applies=session_check_applies(check, harness))
+    reason = session_absence(check, harness)
+    return await run_check(check, run, applies=not reason, reason=reason)
 
 
 async def run_session_checks(harness: SessionHarness) -> tuple[CheckOutcome, ...]:

@@ -40,6 +40,10 @@ class SessionCapability(StrEnum):
     """Its class reads what it serialises."""
     MESSAGE_IDS = "message_ids"
     """It keeps a message that carries an id once."""
+    THREADS = "threads"
+    """It may be used from any thread and event loop."""
+    TRIO = "trio"
+    """It runs on trio as on asyncio."""
 
 
 class CoreFactory(Protocol):
@@ -84,6 +88,10 @@ class SessionHarness:
     """Gives the factory, and closes what it needed when the context is left."""
     capabilities: frozenset[SessionCapability] = frozenset()
     """What it claims; a claim that is not kept fails a check."""
+
+    def __post_init__(self) -> None:
+        claims = frozenset(map(SessionCapability, self.capabilities))
+        object.__setattr__(self, "capabilities", claims)
 
     @classmethod
     def of(

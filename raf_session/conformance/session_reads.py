@@ -224,6 +224,37 @@ def _named(name: str, text: str, number: Any = None) -> ChatMessage:
     return message.model_copy(update={"id": name, "metadata": {"n": number}})
 
 
+async def check_members_do_not_mind_a_writer(make: SessionFactory) -> None:
+    """While messages are added, no getter is empty and no provider state is lost."""
+    session = await make("s", clock=TickingClock())
+    await session.add_messages_batch(PLAIN)
+    done = anyio.Event()
+    noted = 0
+
+    async def write() -> None:
+        for n in range(20):
+            await session.add_message(ChatMessage.user(str(n)))
+        done.set()
+
+    async def note() -> None:
+        nonlocal noted
+        while not done.is_set() and noted < 100:
+            count = session.get_message_count()
+            assert count >= len(PLAIN), f"{count} messages beside a writer"
+            same(session.metadata().message_count, count, "the count of the metadata")
+            same(len(session.snapshot().messages), count, "those of the snapshot")
+            session.set_provider_state(f"p{noted}", noted)
+            noted += 1
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(write)
+        group.start_soon(note)
+    for n in range(noted):
+        same(session.get_provider_state(f"p{n}"), n, "a state set beside a writer")
+    same(session.get_message_count(), len(PLAIN) + 20, "the messages")
+
+
 CHECKS: Final[tuple[SessionCheck, ...]] = (
     check_has_every_member,
     check_a_batch_is_kept_in_order,
@@ -234,6 +265,7 @@ CHECKS: Final[tuple[SessionCheck, ...]] = (
     check_a_snapshot_is_the_whole_session,
     check_a_snapshot_stays_as_it_was,
     check_reads_are_consistent_while_others_write,
+    check_members_do_not_mind_a_writer,
     check_a_known_message_is_kept_once,
     check_an_id_names_one_message,
 )
@@ -248,6 +280,7 @@ NEEDS: Final[dict[SessionCheck | CoreCheck, frozenset[SessionCapability]]] = {
     check_a_snapshot_is_the_whole_session: _SYNC,
     check_a_snapshot_stays_as_it_was: _SYNC,
     check_reads_are_consistent_while_others_write: _SYNC,
+    check_members_do_not_mind_a_writer: _SYNC,
     check_a_known_message_is_kept_once: _IDS,
     check_an_id_names_one_message: _IDS,
 }

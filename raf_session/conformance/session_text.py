@@ -185,6 +185,29 @@ async def check_unknown_fields_are_kept(make: SessionFactory) -> None:
     same(message.extra.get("newer"), 1, "a field of a message")
 
 
+async def check_the_count_told_is_not_believed(make: SessionFactory) -> None:
+    """The count is that of the messages, whatever number stands in the text."""
+    session = await make("s", clock=TickingClock())
+    await session.add_messages_batch(PLAIN)
+    fields: dict[str, Any] = load_json(session.serialize())
+    for told in (0, 1, 99):
+        fields["metadata"]["message_count"] = told
+        found = type(session).deserialize(dump_json(fields))
+        same(found.get_message_count(), len(PLAIN), f"the count where {told} is told")
+        same(found.metadata().message_count, len(PLAIN), "the count of the metadata")
+        same_messages(await found.get_messages(), PLAIN, "the messages")
+
+
+async def check_activity_never_told_is_the_beginning(make: SessionFactory) -> None:
+    """Where a text tells no activity, the session was last active when it began."""
+    session = await make("s", clock=TickingClock())
+    value: dict[str, Any] = load_json(RAF_TEXT)
+    for told in ({"last_active_at": None}, {}):
+        short = {k: v for k, v in value.items() if k != "last_active_at"}
+        again = type(session).deserialize(dump_json({**short, **told}))
+        same(again.last_active_at, again.created_at, "last_active_at")
+
+
 CHECKS: Final[tuple[SessionCheck, ...]] = (
     check_the_text_is_rafs,
     check_the_text_is_the_snapshot,
@@ -192,6 +215,8 @@ CHECKS: Final[tuple[SessionCheck, ...]] = (
     check_a_session_read_back_is_independent,
     check_rafs_own_text_is_read,
     check_old_and_short_texts_are_read,
+    check_the_count_told_is_not_believed,
+    check_activity_never_told_is_the_beginning,
     check_what_is_no_session_is_refused,
     check_unknown_fields_are_kept,
 )
@@ -203,6 +228,8 @@ NEEDS: Final[dict[SessionCheck | CoreCheck, frozenset[SessionCapability]]] = {
     **dict.fromkeys(CHECKS, _READS),
     check_the_text_is_rafs: _SYNC,
     check_the_text_is_the_snapshot: _SYNC,
+    check_activity_never_told_is_the_beginning: _READS
+    | {SessionCapability.TELLS_TIMES},
     check_unknown_fields_are_kept: _READS | {SessionCapability.TELLS_TIMES},
 }
 """What a session must claim for a check to apply to it, beside the trait."""

@@ -16,6 +16,7 @@ from raf_session.conformance.session_harness import (
     SessionFactory,
 )
 from raf_session.conformance.session_values import PLAIN
+from raf_session.prefix import prefix_hashes
 from raf_session.session import ISession
 
 __all__ = ("CHECKS", "NEEDS", "SPARES")
@@ -138,9 +139,25 @@ async def check_times_never_told_are_the_sentinel(make: SessionFactory) -> None:
     same(session.last_active_at.utcoffset(), timedelta(0), "the zone")
 
 
+async def check_clear_forgets_the_request(make: SessionFactory) -> None:
+    """`clear` erases the request record with the history, and keeps the beginning."""
+    clock = TickingClock()
+    session = await make("s", clock=clock)
+    await session.add_messages_batch(PLAIN)
+    session.touch_request_hash(PLAIN)
+    clock.tick(60)
+    await session.clear()
+    same(session.get_last_request_hash(), None, "the hash after clear")
+    same(session.metadata().last_request_hash, None, "that of the metadata")
+    same(session.created_at, START, "created_at")
+    session.touch_request_hash(PLAIN[:1])
+    same(session.get_last_request_hash(), prefix_hashes(PLAIN[:1])[-1], "the next one")
+
+
 CHECKS: Final[tuple[SessionCheck, ...]] = (
     check_times_begin_with_the_session,
     check_writes_are_activity,
+    check_clear_forgets_the_request,
     check_touch_moves_the_activity_alone,
     check_reads_move_no_time,
     check_notes_are_no_activity,

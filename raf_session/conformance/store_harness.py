@@ -29,12 +29,16 @@ class StoreCapability(StrEnum):
     """It keeps the session types that it is given."""
     STRICT = "strict"
     """It refuses types that it was not given."""
+    DURABLE = "durable"
+    """What was saved is there when the storage is opened again."""
     SHARED = "shared"
     """Several stores may be open over one storage at the same time."""
     OVERWRITE = "overwrite"
     """`save_session` takes ``overwrite=True``."""
     OPENS = "opens"
     """It has `open_session`, which gives a live session."""
+    TRIO = "trio"
+    """It runs on trio as on asyncio."""
 
 
 class StoreOpener(Protocol):
@@ -62,6 +66,10 @@ class StoreHarness:
     """Makes new, empty storage, and removes it when its context is left."""
     capabilities: frozenset[StoreCapability] = frozenset()
     """What it claims; a claim that is not kept fails a check."""
+
+    def __post_init__(self) -> None:
+        claims = frozenset(map(StoreCapability, self.capabilities))
+        object.__setattr__(self, "capabilities", claims)
 
     @asynccontextmanager
     async def __call__(

@@ -133,6 +133,7 @@ def _told(raf: dict[str, Any]) -> dict[str, Any]:
     ours = raf.pop("raf_session", {})
     ours.pop("entry_ids", None)  # a store's own
     told = {**raf, **ours}
-    states = told["provider_states"]["states"]
     # Names of states have no order of their own.
-    return {**told, "provider_states": sorted(states.items())}
+    states = sorted(told["provider_states"]["states"].items())
+    own = sorted(told.get("state", {}).items())
+    return {**told, "provider_states": states, "state": own}

@@ -1,0 +1,47 @@
+"""Broken sessions, stores and journals, each with one fault, for the kit to find."""
+
+from mutants import (
+    journal_corners,
+    journal_creates,
+    journal_expiry,
+    journal_reads,
+    journal_splices,
+    journal_storage,
+    journal_writes,
+    reported_reads,
+    reported_runs,
+    reported_sessions,
+    reported_splices,
+    reported_stores,
+    reported_writes,
+    session_messages,
+    session_notes,
+    session_texts,
+    store_origins,
+    store_saves,
+)
+from mutants.registry import MUTANTS, Kind, Mutant
+
+__all__ = (
+    "MUTANTS",
+    "Kind",
+    "Mutant",
+    "journal_corners",
+    "journal_creates",
+    "journal_expiry",
+    "journal_reads",
+    "journal_splices",
+    "journal_storage",
+    "journal_writes",
+    "reported_reads",
+    "reported_runs",
+    "reported_sessions",
+    "reported_splices",
+    "reported_stores",
+    "reported_writes",
+    "session_messages",
+    "session_notes",
+    "session_texts",
+    "store_origins",
+    "store_saves",
+)
