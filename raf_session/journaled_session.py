@@ -40,7 +40,8 @@ class JournaledSession(ReplicaSession):
     An **exclusive** session writes only on top of what it has seen, so that two runs of
     one session cannot mix their calls and results: where somebody else has written
     since, a write raises `StaleSessionError` and stores nothing.  It has seen what it
-    wrote and what `refresh` or `get_messages` read; after one of these it may go on,
+    wrote, messages included whose call was cancelled or lost its answer, and what
+    `refresh` or `get_messages` read; after one of these it may go on,
     and what is pending goes with its next write.  Writes that are made through it at
     the same time take their turns.
 
@@ -56,6 +57,7 @@ class JournaledSession(ReplicaSession):
         self._journal = journal
         self._turn = Turn() if exclusive else None
         self._seen = record.head
+        self._doubtful: list[str] = []
         super().__init__(record, clock=journal.clock)
 
     @classmethod
@@ -130,7 +132,8 @@ class JournaledSession(ReplicaSession):
                 change=change,
                 expected_revision=self._expected,
                 incarnation=self._head.incarnation,
-            )
+            ),
+            ids=[entry.id for entry in entries],
         )
 
     @override
@@ -248,23 +251,58 @@ class JournaledSession(ReplicaSession):
         )
 
     async def _write(
-        self, call: Callable[[Change], Awaitable[Commit]], *, clears: bool = False
+        self,
+        call: Callable[[Change], Awaitable[Commit]],
+        *,
+        clears: bool = False,
+        ids: Sequence[str] = (),
     ) -> None:
         """Run a write that carries what is pending, and take over what it did.
 
         Where it fails, what is pending stays so.
+
+        Args:
+            call: the write.
+            clears: whether it erases the history.
+            ids: those of the entries that it appends.
         """
         if self._turn is None:
-            if not await self._written(call, clears=clears):
-                await self._write_rest()
-        else:
-            async with self._turn.taken():
-                if not await self._written(call, clears=clears):
-                    await self._write_rest()
+            await self._write_all(call, clears=clears)
+            return
+        async with self._turn.taken():
+            await self._settle()
+            try:
+                await self._write_all(call, clears=clears)
+            except StaleSessionError:
+                raise
+            except BaseException:
+                self._doubtful = list(ids)
+                raise
 
-    async def _write_rest(self) -> None:
-        """Store what is pending, where a write found its entries stored already."""
-        await self._written(self._updating(lambda change: change), clears=False)
+    async def _write_all(
+        self, call: Callable[[Change], Awaitable[Commit]], *, clears: bool
+    ) -> None:
+        if not await self._written(call, clears=clears):
+            # The entries were stored already; what is pending was not.
+            await self._written(self._updating(lambda change: change), clears=False)
+
+    async def _settle(self) -> None:
+        """Count an append as seen whose outcome is not known, where it was stored.
+
+        One that was cancelled, or lost its answer, may have been.
+        """
+        if not self._doubtful:
+            return
+        seen = self._seen
+        record = await self._journal.load(seen.key, Window(after_seq=seen.last_seq))
+        head = record.head
+        if (
+            head.revision == seen.revision + 1
+            and head.spliced_at == seen.spliced_at
+            and [entry.id for entry in record.entries] == self._doubtful
+        ):
+            self._seen = head
+        self._doubtful = []
 
     async def _written(
         self, call: Callable[[Change], Awaitable[Commit]], *, clears: bool

@@ -8,12 +8,12 @@ from typing import Any
 import anyio
 import pytest
 from journal_bindings import HARNESSES, loops
-from store_bindings import AroundJournal, WaitingJournal, as_journal
+from store_bindings import AroundJournal, FailingJournal, WaitingJournal, as_journal
 from typing_extensions import override
 
 from raf_session.calls import ToolCall
 from raf_session.conformance import JournalHarness, TickingClock
-from raf_session.errors import SessionNotFoundError, StaleSessionError
+from raf_session.errors import SessionNotFoundError, StaleSessionError, StorageError
 from raf_session.journal import Journal
 from raf_session.journaled_session import JournaledSession
 from raf_session.keys import SessionKey
@@ -82,6 +82,41 @@ async def test_two_servers_cannot_interleave_calls_and_results(
         assert await said(journal) == ["look", "c1", "c1", "c2", "c2", "and?"]
         revision = (await journal.load(KEY)).head.revision
         assert revision == 6, "what was refused left no step"
+
+
+@on_every_journal
+@pytest.mark.parametrize("messages", [1, 2])
+async def test_its_own_write_of_unknown_outcome_is_nobody_elses(
+    harness: JournalHarness, messages: int
+) -> None:
+    lost = StorageError("x", "the answer is lost")
+    async with harness() as inner:
+        journal = FailingJournal(inner)
+        session = await JournaledSession.open(as_journal(journal), KEY, exclusive=True)
+        session.set_provider_state("p", 1)
+        for failing, stored in ((journal.after, messages), (journal.before, 0)):
+            before = await said(inner)
+            failing["append"] = lost
+            with pytest.raises(StorageError):
+                await session.add_messages_batch([USER("doubtful")] * messages)
+            del failing["append"]
+            await session.add_message(USER("next"))
+            assert await said(inner) == [*before, *["doubtful"] * stored, "next"]
+            assert len(await session.get_messages()) == len(before) + stored + 1
+        journal.after["append"] = lost
+        with pytest.raises(StorageError):
+            await session.add_message(USER("doubtful"))
+        del journal.after["append"]
+        other = await JournaledSession.open(inner, KEY)
+        await other.add_message(USER("mine"))
+        for _ in range(2):
+            with pytest.raises(StaleSessionError):
+                await session.add_message(USER("refused"))
+        await session.refresh()
+        await session.add_message(USER("last"))
+        assert (await said(inner))[-3:] == ["doubtful", "mine", "last"]
+        record = await inner.load(KEY)
+        assert record.provider_states == {"p": 1}
 
 
 WRITES: dict[str, Callable[[JournaledSession], Awaitable[None]]] = {
