@@ -64,7 +64,7 @@ def test_random_histories(harness: JournalHarness, anyio_backend: str) -> None:
 
 @on_every_journal
 @given(entry=strategies.entries())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_any_entry_comes_back(entry: Entry, harness: JournalHarness) -> None:
     async with harness() as journal:
         await journal.create(NEW, [entry])

@@ -32,7 +32,7 @@ pytestmark = [
     ),
 ]
 
-ROUNDS: Final = 6
+ROUNDS: Final = 2
 SESSIONS: Final = 200
 
 
