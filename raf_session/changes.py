@@ -26,6 +26,8 @@ __all__ = (
 
 U64_LIMIT: Final = 1 << 64
 """RAF's ``u64`` is an `int` below this."""
+_SIZE_LIMIT: Final = 1 << 62
+"""Numbers below this, and the sum of two, fit every journal."""
 
 
 class SessionStatus(StrEnum):
@@ -122,6 +124,11 @@ def _check_digests(digests: bytes) -> None:
         raise InvalidValueError("digests", "8 bytes for each message")
 
 
+def _check_size(value: int, path: str) -> None:
+    if not 0 <= value < _SIZE_LIMIT:
+        raise InvalidValueError(path, f"{value} is not an integer from 0 of 62 bits")
+
+
 def _check_u64(value: int | None, path: str) -> None:
     if value is not None and not 0 <= value < U64_LIMIT:
         raise InvalidValueError(path, f"{value} is not an unsigned 64-bit integer")
@@ -147,6 +154,7 @@ class RequestRecord:
         _check_digests(self.digests)
         _check_u64(self.hash, "hash")
         _check_u64(self.header, "header")
+        _check_size(self.format, "format")
 
     @property
     def n(self) -> int:
@@ -183,11 +191,12 @@ class RequestDelta:
     """
 
     def __post_init__(self) -> None:
-        if self.keep < 0:
-            raise InvalidValueError("keep", f"{self.keep} is negative")
+        _check_size(self.keep, "keep")
         _check_digests(self.digests)
         _check_u64(self.hash, "hash")
         _check_u64(self.header, "header")
+        _check_u64(self.base, "base")
+        _check_size(self.format, "format")
 
     @property
     def n(self) -> int:

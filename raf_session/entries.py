@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from os import urandom
 from time import time_ns
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Final, NamedTuple, Self, cast
 
 from typing_extensions import override
 
@@ -19,6 +19,10 @@ from raf_session.keys import SessionKey, check_name
 from raf_session.messages import ChatMessage, MessageRole, Usage
 
 __all__ = ("Counts", "Entry", "EntryKind", "Record", "SessionHead")
+
+
+MAX_TOKENS: Final = 1 << 40
+"""The most tokens of one model call; millions of such calls can be summed up."""
 
 
 class EntryKind(StrEnum):
@@ -61,7 +65,7 @@ class Entry(_EntryFields):
         branch: the agent path within the run.
         timestamp: seconds since the epoch, as the caller says; data, never order.
         state_delta: the state that came with it, kept for the record.
-        usage: the tokens of the model call.
+        usage: the tokens of the model call, each number from 0 to 2**40.
         metadata: JSON values of the caller's.
         extra: further fields of the event, JSON values.
         seq: its place in the log, from 1; 0 before it is stored.
@@ -106,7 +110,7 @@ class Entry(_EntryFields):
                 _text(branch, "branch"),
                 cast("float | None", freeze(timestamp, "timestamp")),
                 state_delta,
-                usage,
+                None if usage is None else _tokens(usage),
                 _object(metadata, "metadata"),
                 _object(extra, "extra"),
                 seq,
@@ -185,6 +189,14 @@ def _text(value: str | None, path: str) -> str | None:
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidValueError(path, f"{type(value).__name__} is not a string")
     return str.__str__(value)
+
+
+def _tokens(usage: Usage) -> Usage:
+    for name, number in usage:
+        if number is not None and not 0 <= number <= MAX_TOKENS:
+            detail = f"{number} is not from 0 to {MAX_TOKENS}"
+            raise InvalidValueError(f"usage.{name}", detail)
+    return usage
 
 
 def _object(value: Mapping[str, Any], path: str) -> FrozenDict[Any]:

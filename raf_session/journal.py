@@ -385,5 +385,9 @@ class Journal(Protocol):
 
     @abstractmethod
     async def scopes(self, app: str) -> tuple[ScopeKey, ...]:
-        """Return the app's own scope and those of its users that hold live state."""
+        """Return the app's own scope and those of its users that hold live state.
+
+        Raises:
+            ValueError: no key has an app of that name.
+        """
         ...

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BeforeValidator
 
 from raf_session.clock import utc
-from raf_session.keys import SessionKey, check_names
+from raf_session.errors import InvalidValueError
+from raf_session.keys import SessionKey, check_names, check_part, text_of
 from raf_session.parts import FrozenModel
 
 __all__ = (
@@ -36,6 +37,18 @@ def _check_number(value: Any) -> Any:
 def _check_interval(value: float) -> float:
     if value == 0:
         raise ValueError("an interval of 0 would never rest")
+    return value
+
+
+def _check_text(value: str, field: str) -> str:
+    """Return a text of any length, without NUL and surrogates, as a plain `str`."""
+    value = text_of(value, field)
+    if "\0" in value:
+        raise InvalidValueError(field, "holds a NUL")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidValueError(field, "holds a surrogate") from None
     return value
 
 
@@ -100,6 +113,13 @@ class NewSession:
     def __post_init__(self) -> None:
         if not self.key.session:
             raise ValueError("a session needs an id")
+        object.__setattr__(
+            self, "session_type", check_part(self.session_type, "session_type")
+        )
+        if self.forked_from is not None:
+            object.__setattr__(
+                self, "forked_from", _check_text(self.forked_from, "forked_from")
+            )
         for name in ("created_at", "updated_at", "last_active_at"):
             moment = getattr(self, name)
             if moment is not None:
@@ -151,6 +171,10 @@ class Query:
     """Last active before that moment."""
 
     def __post_init__(self) -> None:
+        for name in ("app", "user", "scope"):
+            part = getattr(self, name)
+            if part is not None:
+                object.__setattr__(self, name, check_part(part, name))
         object.__setattr__(self, "labels", check_names(self.labels, "labels"))
         for name in ("active_since", "active_before"):
             moment = getattr(self, name)
@@ -158,8 +182,15 @@ class Query:
                 object.__setattr__(self, name, utc(moment))
 
 
+_LONGEST_SECS: Final = 1e12
+"""Longer than between any two moments."""
+
+
 def micros(seconds: float | None) -> int | None:
-    """Return seconds as whole microseconds, `None` for off."""
+    """Return seconds as whole microseconds, `None` for off.
+
+    What is longer than between any two moments is as long as that.
+    """
     if seconds is None:
         return None
-    return round(seconds * 1_000_000)
+    return round(min(seconds, _LONGEST_SECS) * 1_000_000)

@@ -15,7 +15,7 @@ EXTENSION = "raf_session._prefix"
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
 settings.register_profile("default", deadline=None, suppress_health_check=_SLOW)
 settings.register_profile(
-    "ci", max_examples=250, deadline=None, suppress_health_check=_SLOW
+    "ci", max_examples=100, deadline=None, suppress_health_check=_SLOW
 )
 settings.register_profile(
     "nightly", max_examples=10_000, deadline=None, suppress_health_check=_SLOW

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,18 +14,29 @@ from test_values_messages import JSON, TEXT, exact
 from test_values_raf import MESSAGES, NAMES
 from typing_extensions import override
 
-from raf_session.changes import RequestRecord, SessionStatus, StateDelta
+from raf_session.changes import RequestDelta, RequestRecord, SessionStatus, StateDelta
 from raf_session.clock import UNIX_EPOCH, from_micros, to_micros
 from raf_session.conformance.session_values import shown
 from raf_session.encoding import BodyFormat, Row
-from raf_session.entries import Counts, Entry, EntryKind, SessionHead
-from raf_session.errors import EntryTooLargeError, SessionDamagedError
+from raf_session.entries import MAX_TOKENS, Counts, Entry, EntryKind, SessionHead
+from raf_session.errors import (
+    EntryTooLargeError,
+    InvalidValueError,
+    SessionDamagedError,
+)
 from raf_session.expiry import ExpiryRule, Lifecycle, lifecycle
 from raf_session.frozen import thaw
 from raf_session.journal import Codec
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage, Usage
-from raf_session.options import Limits, Query, SessionTTLOptions, Window, micros
+from raf_session.options import (
+    Limits,
+    NewSession,
+    Query,
+    SessionTTLOptions,
+    Window,
+    micros,
+)
 
 KEY = SessionKey.raf("s")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,7 +77,7 @@ ENTRIES = st.builds(
     st.none() | TEXT,
     st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(),
     st.none() | DELTAS,
-    st.none() | st.builds(Usage, prompt_tokens=st.integers(0, 2**63)),
+    st.none() | st.builds(Usage, prompt_tokens=st.integers(0, MAX_TOKENS)),
     OBJECTS,
     OBJECTS,
 )
@@ -324,3 +336,51 @@ def test_deltas_compose(
     expected = two.apply(one.apply(state))
     assert one.then(two).apply(state) == expected
     assert exact(thaw(one.then(two).apply(state))) == exact(thaw(expected))
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_texts_of_a_session_that_no_journal_holds(text: str) -> None:
+    key = SessionKey.raf("a")
+    for fields in ({"session_type": text}, {"forked_from": text}):
+        with pytest.raises(InvalidValueError, match=r"NUL|surrogate"):
+            NewSession(key=key, **fields)  # type: ignore[arg-type]
+    for name in ("app", "user", "scope"):
+        with pytest.raises(InvalidValueError, match=name):
+            Query(**{name: text})  # type: ignore[arg-type]
+
+
+def test_the_origin_of_a_session_may_be_longer_than_a_name() -> None:
+    key = SessionKey("%" * 512, "/" * 512, "é" * 256, "s" * 512)
+    assert NewSession(key=key, forked_from=str(key)).forked_from == str(key)
+    with pytest.raises(InvalidValueError, match="session_type"):
+        NewSession(key=key, session_type="x" * 513)
+    with pytest.raises(InvalidValueError, match="app"):
+        Query(app="x" * 513)
+    assert Query(app="").app == ""
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 62, 1 << 70])
+def test_numbers_of_a_request_that_no_journal_holds(number: int) -> None:
+    with pytest.raises(InvalidValueError, match="keep"):
+        RequestDelta(number, b"", 1)
+    for make in (RequestDelta(0, b"", 1), RequestRecord(b"", 1)):
+        with pytest.raises(InvalidValueError, match="format"):
+            replace(make, format=number)
+    with pytest.raises(InvalidValueError, match="base"):
+        RequestDelta(0, b"", 1, base=-1)
+
+
+@pytest.mark.parametrize("name", sorted(Usage.model_fields))
+def test_tokens_that_no_journal_can_sum_up(name: str) -> None:
+    for number in (-1, MAX_TOKENS + 1, 1 << 70):
+        usage = Usage(**{name: number})
+        with pytest.raises(InvalidValueError, match=f"usage.{name}"):
+            Entry("a", EntryKind.EVENT, usage=usage)
+    for number in (0, MAX_TOKENS):
+        usage = Usage(**{name: number})
+        assert Entry("a", EntryKind.EVENT, usage=usage).usage == usage
+
+
+def test_seconds_beyond_time_are_as_long_as_time() -> None:
+    assert micros(1e300) == micros(1e12) == 10**18
+    assert micros(3e11) == 3 * 10**17

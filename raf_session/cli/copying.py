@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from raf_session.cli.faults import Fault
 from raf_session.cli.running import JsonOption, run
 from raf_session.cli.store_url import (
     explained,
@@ -17,6 +18,7 @@ from raf_session.cli.store_url import (
     store_of,
 )
 from raf_session.cli.terminal import console, one_line, print_json
+from raf_session.errors import InvalidValueError
 from raf_session.options import Query
 from raf_session.transfer import CopyReport, copy
 
@@ -48,10 +50,16 @@ def copy_command(
     Exit status: 0 where all of it is there, 1 where something stands against it, 2 for
     a fault.
     """
-    run(lambda: _copy(source, target, Query(app=app, user=user), as_json=as_json))
+    run(lambda: _copy(source, target, app, user, as_json=as_json))
 
 
-async def _copy(source: str, target: str, query: Query, *, as_json: bool) -> None:
+async def _copy(
+    source: str, target: str, app: str | None, user: str | None, *, as_json: bool
+) -> None:
+    try:
+        query = Query(app=app, user=user)
+    except InvalidValueError as error:
+        raise Fault(f"--{error.path}", str(error)) from error
     there = store_of(target, "DST")
     async with opened_existing(source, "SRC") as here, opened(there, target):
         with explained(f"{shown(source)} to {shown(target)}"):

@@ -25,6 +25,7 @@ from raf_session.errors import (
     SessionError,
     SessionNotFoundError,
 )
+from raf_session.journals.memory import MemoryJournal
 from raf_session.keys import SessionKey
 from raf_session.options import HEAD_ONLY
 from raf_session.transfer import dump, restore
@@ -108,6 +109,8 @@ def restore_command(
 
 async def _restore(url: str, path: str, name: str | None) -> None:
     store = store_of(url, "URL")
+    if isinstance(store.journal, MemoryJournal):
+        raise Fault("URL", "memory:// keeps nothing when the command ends")
     try:
         key = None if name is None else SessionKey.parse(name)
     except InvalidValueError as error:

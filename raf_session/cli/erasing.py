@@ -19,7 +19,8 @@ from raf_session.errors import InvalidValueError
 from raf_session.journal import Journal
 from raf_session.json_text import dump_json
 from raf_session.options import Query
-from raf_session.transfer import erase
+from raf_session.transfer import Erasure, ErasureReceipt
+from raf_session.transfer.listing import Listing
 
 __all__ = ("erase_command",)
 
@@ -42,13 +43,18 @@ def erase_command(
     """Remove all sessions of a user in an app, archives included, and the user's state.
 
     Sessions that had expired are swept as well, of all users. State of the app stays.
-    It can be run again: what is gone is gone.
+    It can be run again: what is gone is gone. Where it fails, FILE tells what it
+    removed until then, and that it is not complete.
     """
     run(lambda: _erase(url, app, user, receipt, yes=yes))
 
 
 async def _erase(url: str, app: str, user: str, receipt: str, *, yes: bool) -> None:
     async with opened_existing(url, "URL") as store:
+        try:
+            erasure = Erasure(store.journal, app, user)
+        except InvalidValueError as error:
+            raise Fault(f"--{error.path}", str(error)) from error
         if not yes:
             count = await _count(store.journal, Query(app=app, user=user))
             whose = one_line(f"user {user!r} in app {app!r}")
@@ -59,36 +65,26 @@ async def _erase(url: str, app: str, user: str, receipt: str, *, yes: bool) -> N
             )
         with _new(receipt) as file:
             try:
-                erased = await erase(store.journal, app, user)
-            except InvalidValueError as error:
-                raise Fault("--user", str(error)) from error
-            try:
-                file.write(f"{dump_json(erased.to_json())}\n")
-                file.flush()
-                os.fsync(file.fileno())
-            except OSError as error:
-                print_json(erased.to_json())  # it is not to be had again
-                raise unusable(receipt, error) from error
+                erased = await erasure.run()
+            finally:
+                _write(file, receipt, erasure.receipt())
+    count = len(erased.sessions) + len(erased.expired) + len(erased.damaged)
     sys.stdout.write(
-        f"erased {len(erased.sessions) + len(erased.expired):,} sessions and "
-        f"{erased.state_keys:,} keys of state\n"
+        f"erased {count:,} sessions and {erased.state_keys:,} keys of state\n"
     )
 
 
 async def _count(journal: Journal, query: Query) -> int:
     count = 0
-    cursor: str | None = None
-    while True:
-        page = await journal.scan(query, cursor, order="key", limit=500)
-        count += len(page.sessions)
-        cursor = page.cursor
-        if cursor is None:
-            return count
+    listing = Listing(journal, query)
+    while (page := await listing.page()) is not None:
+        count += len(page.heads) + (page.damaged is not None)
+    return count
 
 
 @contextmanager
 def _new(path: str) -> Generator[IO[str]]:
-    """Make a file, before anything is done, and remove it where that fails.
+    """Make a file, before anything is done.
 
     Raises:
         Fault: it is there already, or cannot be made.
@@ -98,8 +94,20 @@ def _new(path: str) -> Generator[IO[str]]:
             file = stack.enter_context(Path(path).open("x", encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise unusable(path, error) from error
-        try:
-            yield file
-        except BaseException:
-            Path(path).unlink()
-            raise
+        yield file
+
+
+def _write(file: IO[str], path: str, receipt: ErasureReceipt) -> None:
+    """Write the receipt; where that fails, print it and remove the file.
+
+    Raises:
+        Fault: it cannot be written.
+    """
+    try:
+        file.write(f"{dump_json(receipt.to_json())}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    except OSError as error:
+        print_json(receipt.to_json())  # it is not to be had again
+        Path(path).unlink()
+        raise unusable(path, error) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -12,6 +12,7 @@ from raf_session.cli.faults import Fault
 from raf_session.errors import SessionError, StorageError
 from raf_session.options import SessionTTLOptions
 from raf_session.stores import OwningStore, open_store
+from raf_session.stores.urls import shown_url
 
 __all__ = (
     "DEFAULT_STORE",
@@ -52,7 +53,13 @@ async def opened(store: OwningStore, url: str) -> AsyncGenerator[OwningStore]:
         Fault: it cannot be opened, or fails later.
     """
     try:
-        async with store:
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(store)
+            except (TypeError, ValueError) as error:  # a driver's, of a parameter
+                if isinstance(error, SessionError):
+                    raise
+                raise Fault(shown(url), str(error)) from error
             yield store
     except StorageError as error:
         raise Fault(shown(url), error.detail) from error
@@ -93,15 +100,11 @@ def explained(place: str) -> Generator[None]:
 
 
 def shown(url: str) -> str:
-    """Return what to call the store: the file, or the URL without its password."""
+    """Return what to call the store: the file, or the URL as `shown_url` has it."""
     path = _path(url)
     if path is not None:
         return str(path)
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    netloc = parts.netloc.replace(f":{parts.password}@", ":***@")
-    return parts._replace(netloc=netloc).geturl()
+    return shown_url(url)
 
 
 def _scheme(url: str) -> str:

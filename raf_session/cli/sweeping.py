@@ -11,7 +11,7 @@ import typer
 from raf_session.cli.faults import Fault
 from raf_session.cli.running import JsonOption, UrlArgument, run
 from raf_session.cli.store_url import opened_existing
-from raf_session.cli.terminal import one_line, print_json
+from raf_session.cli.terminal import one_line, print_json, shorten
 from raf_session.journal import Journal
 from raf_session.keys import SessionKey
 from raf_session.options import SessionTTLOptions
@@ -20,6 +20,7 @@ __all__ = ("sweep_command",)
 
 _BATCH: Final = 1000
 _ALL: Final = (1 << 31) - 1
+_LONGEST: Final = 365_000 * 86400
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)", re.ASCII)
 
@@ -93,11 +94,14 @@ def _seconds(text: str | None, option: str) -> float | None:
     """Return the seconds of a duration as ``30m``.
 
     Raises:
-        Fault: it is none.
+        Fault: it is none, or longer than 1000 years.
     """
     if text is None:
         return None
     match = _DURATION.fullmatch(text)
     if match is None:
         raise Fault(option, f"{text!r} is no time: seconds, or as 30m, 24h, 7d")
-    return float(match[1]) * _UNITS[match[2]]
+    seconds = float(match[1]) * _UNITS[match[2]]
+    if seconds > _LONGEST:
+        raise Fault(option, f"{shorten(text, 40)!r} is over 365000d")
+    return seconds

@@ -183,13 +183,14 @@ async def check_appends_survive_a_splice(make: JournalFactory) -> None:
     """What is appended while a run is replaced stands behind it, once."""
     async with make() as journal:
         await journal.create(NEW, batch(*_LETTERS))
+        await journal.append(KEY, batch("n20"))
         appends = [partial(journal.append, KEY, batch(f"n{n}")) for n in range(20)]
         splice = partial(journal.splice, KEY, 1, 6, [_summary("s")], archive=True)
         answers = await together(*appends[:10], splice, *appends[10:])
         same(sum(isinstance(a, Commit) for a in answers), 21, "all were stored")
         record = await whole(journal)
         same(ids(record.entries)[0], "s", "the summary stands first")
-        same(sorted(ids(record.entries)[1:]), sorted(f"n{n}" for n in range(20)), "all")
+        same(sorted(ids(record.entries)[1:]), sorted(f"n{n}" for n in range(21)), "all")
         same(ids(record.archived), list(_LETTERS), "the archive")
 
 

@@ -11,7 +11,7 @@ from hypothesis import settings as Settings  # noqa: N812  (a class with a small
 __all__ = ("histories", "values")
 
 _EVERY_ONE: Final[list[Any]] = list(HealthCheck)
-_TIMES: Final = {"ci": 5, "nightly": 50}
+_TIMES: Final = {"nightly": 10}
 """How many times the examples of the default profile, by ``HYPOTHESIS_PROFILE``."""
 
 
@@ -27,11 +27,11 @@ def _settings(examples: int, steps: int) -> Settings:
 def histories() -> Settings:
     """Return the settings of a state machine: 15 histories of 25 steps by default.
 
-    75 where the environment says ``HYPOTHESIS_PROFILE=ci``, 750 for ``nightly``.
+    150 where the environment says ``HYPOTHESIS_PROFILE=nightly``.
     """
     return _settings(15, 25)
 
 
 def values() -> Settings:
-    """Return the settings of a property: 60 examples, 300 or 3,000."""
+    """Return the settings of a property: 60 examples, 600 for ``nightly``."""
     return _settings(60, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from raf_session.clock import to_micros
 from raf_session.encoding import BodyFormat, Row
@@ -19,8 +20,13 @@ __all__ = (
     "check_unique",
     "cursor_text",
     "read_cursor",
+    "storable",
     "write_cursor",
 )
+
+
+_FARTHEST_US: Final = 1 << 62
+"""No moment is as far from 1970, in microseconds."""
 
 
 def check_unique(key: SessionKey, entries: Iterable[Entry]) -> None:
@@ -80,6 +86,14 @@ def check_append(key: SessionKey, entries: Sequence[Entry], trim: int | None) ->
 # Listings ------------------------------------------------------------------------
 
 
+def storable(name: str) -> bool:
+    """Tell whether a database can be asked for this name: no key holds another."""
+    try:
+        return b"\0" not in name.encode()
+    except UnicodeEncodeError:
+        return False
+
+
 def check_limit(limit: int) -> None:
     """Check the limit of an expiry."""
     if limit < 0:
@@ -117,6 +131,9 @@ def read_cursor(order: str, cursor: str) -> tuple[int, SessionKey]:
         if order == "key":
             return 0, SessionKey.parse(rest)
         active, text = rest.split(":", 1)
-        return int(active), SessionKey.parse(text)
+        active_us = int(active)
+        if abs(active_us) > _FARTHEST_US:
+            raise ValueError("no moment")  # noqa: TRY301
+        return active_us, SessionKey.parse(text)
     except ValueError as error:
         raise ValueError(f"{cursor!r} is no cursor of order {order!r}") from error

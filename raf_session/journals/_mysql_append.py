@@ -30,6 +30,8 @@ def is_plain(append: Append, max_bytes: int) -> bool:
         max_bytes: how much the server takes at once.
     """
     change = append.texts.change
+    if not append.storable:
+        return False
     if change is not NO_CHANGE and change != Change(
         touch=change.touch, updated_at=change.updated_at
     ):

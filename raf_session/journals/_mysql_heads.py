@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from raf_session.journals._sql_tables import HEAD_COLUMNS
 
-__all__ = ("PACKED", "unpacked")
+__all__ = ("PACKED", "is_whole", "unpacked")
 
 _COLUMNS: Final = ("number", "tail_at", *HEAD_COLUMNS, "labels")
 _WORDS: Final = {"incarnation", "status"}
@@ -40,6 +40,11 @@ def _text(part: str) -> str:
 
 
 _READERS: Final = tuple(map(_reader, _COLUMNS))
+
+
+def is_whole(head: str) -> bool:
+    """Tell whether the server wrote all of a head: it leaves out what is too large."""
+    return head.count(",") == len(_COLUMNS) - 1
 
 
 def unpacked(head: bytes | str) -> tuple[Any, ...]:

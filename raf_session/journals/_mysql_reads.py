@@ -9,7 +9,7 @@ from typing import Any, Final
 from raf_session.clock import to_micros
 from raf_session.encoding import RawRow
 from raf_session.journals._mysql_connections import MysqlConnection
-from raf_session.journals._mysql_heads import PACKED, unpacked
+from raf_session.journals._mysql_heads import PACKED, is_whole, unpacked
 from raf_session.journals._records import Found
 from raf_session.journals._rules import Rules
 from raf_session.journals._sql_entries import LARGEST, clamp
@@ -84,8 +84,10 @@ async def load(
     window: Window,
     *,
     archived: bool,
-) -> Found:
+) -> Found | None:
     """Read the rows of a session, all of one moment.
+
+    `None`: its head is too large to be read so.
 
     Raises:
         SessionNotFoundError: missing or expired.
@@ -113,6 +115,8 @@ async def load(
     for part, *values in rows:
         parts[part].append(values)
     heads = parts.pop(_HEAD, None)
+    if heads is not None and not is_whole(heads[0][5]):
+        return None
     stored = None if heads is None else read_head(rules, key, unpacked(heads[0][5]))
     return reads.found(
         rules.live(key, None if stored is None else stored.head, now),

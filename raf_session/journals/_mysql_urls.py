@@ -20,6 +20,8 @@ SCHEMES: Final = tuple(
         "+pymysql",
         "+mysqldb",
         "+mysqlconnector",
+        "+mariadbconnector",
+        "+cymysql",
     )
 )
 """What a URL may begin with; whichever driver it names, `asyncmy` is used."""
@@ -50,7 +52,7 @@ def connect_options(url: str, context: ssl.SSLContext | None = None) -> dict[str
         raise ValueError("the URL names no database: mysql://host/database")
     options: dict[str, Any] = {
         "host": _host(parts),
-        "port": parts.port or 3306,
+        "port": _port(parts) or 3306,
         "database": database,
         "charset": "utf8mb4",
         "autocommit": True,
@@ -72,6 +74,13 @@ def connect_options(url: str, context: ssl.SSLContext | None = None) -> dict[str
     if context is not None:
         options["ssl"] = context
     return options
+
+
+def _port(parts: SplitResult) -> int | None:
+    try:
+        return parts.port
+    except ValueError:  # its text may be of a password
+        raise ValueError("the URL names a port that is none") from None
 
 
 def _host(parts: SplitResult) -> str:

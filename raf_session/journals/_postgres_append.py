@@ -11,7 +11,6 @@ from raf_session.encoding import BODY_VERSION
 from raf_session.entries import Counts
 from raf_session.journals._heads import u64
 from raf_session.journals._rules import Rules
-from raf_session.journals._sql_entries import clamp
 from raf_session.journals._sql_heads import HEADS
 from raf_session.journals._sql_writes import Append
 from raf_session.journals._texts import Texts
@@ -34,13 +33,10 @@ def is_plain(append: Append) -> bool:
     Labels are left to statements, and so are batches too large for one message and
     arguments that no column can hold.
     """
-    revision, incarnation = append.expected_revision, append.incarnation
     return (
-        not append.texts.change.labels
+        append.storable
+        and not append.texts.change.labels
         and sum(map(len, append.bodies)) <= _MOST
-        and (revision is None or clamp(revision) == revision)
-        and (append.trim is None or clamp(append.trim) == append.trim)
-        and (incarnation is None or incarnation.isalnum())
     )
 
 

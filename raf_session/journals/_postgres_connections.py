@@ -24,11 +24,13 @@ class Settings:
     Attributes:
         pooled: whether a pooler stands between, so that a session is not ours.
         asynchronous: whether a commit would not wait for the log unless asked to.
+        read_only: whether a transaction may write only where it says so.
     """
 
     def __init__(self) -> None:
         self.pooled = False
         self.asynchronous = False
+        self.read_only = False
 
 
 class PostgresConnection(Connection):

@@ -110,7 +110,11 @@ class PostgresDialect(Dialect):
                 kind = FaultKind.LOST
             constraint = getattr(error, "constraint_name", None) or ""
             return Fault(kind, f"{error} ({state})", constraint)
-        if isinstance(error, DRIVER.InterfaceError | DRIVER.InternalClientError):
+        if isinstance(error, DRIVER.InternalClientError):
+            # Also where the server has said that it ends the connection: the driver
+            # takes no statement then, before it has seen the end.
+            return Fault(FaultKind.LOST, str(error))
+        if isinstance(error, DRIVER.InterfaceError):
             closed = "closed" in str(error)
             return Fault(FaultKind.LOST if closed else FaultKind.OTHER, str(error))
         if isinstance(error, OSError):

@@ -23,7 +23,8 @@ _OLDEST: Final = 120_000
 _FACTS: Final = """
     SELECT pg_backend_pid(), current_setting('server_version_num')::int,
         current_setting('server_encoding'), current_setting('synchronous_commit'),
-        current_setting('fsync'), current_setting('full_page_writes')
+        current_setting('fsync'), current_setting('full_page_writes'),
+        current_setting('default_transaction_read_only')
 """
 _FORBIDDEN: Final = {"42501", "25006"}
 
@@ -113,12 +114,12 @@ class Opening:
         )
 
     async def _look(self, connection: DriverConnection) -> None:
-        ((process, version, encoding, commit, fsync, pages),) = await connection.fetch(
-            _FACTS
-        )
+        (facts,) = await connection.fetch(_FACTS)
+        process, version, encoding, commit, fsync, pages, read_only = facts
         settings = self._dialect.settings
         settings.pooled = process != connection.get_server_pid()
         settings.asynchronous = commit == "off" or (self._power and commit == "local")
+        settings.read_only = read_only == "on"
         if version < _OLDEST:
             raise StorageError(
                 BACKEND, f"the server is of version {version // 10_000}, 12 is needed"

@@ -212,8 +212,9 @@ async def _step(connection: DriverConnection, schema: str) -> bool:
     if found == len(STEPS):
         return True
     name = quoted(schema)
+    await connection.execute("SET LOCAL standard_conforming_strings = on")
     await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
-    await connection.execute(STEPS[found].replace("~", f"{name}."))
+    await connection.execute(_written(STEPS[found], schema))
     if not found:
         await connection.execute(
             f"""
@@ -228,6 +229,14 @@ async def _step(connection: DriverConnection, schema: str) -> bool:
         str(found + 1),
     )
     return found + 1 == len(STEPS)
+
+
+def _written(step: str, schema: str) -> str:
+    """Return a step for this schema; no quotation of it ends within the name."""
+    tag = "$function$"
+    while tag in schema:
+        tag = f"{tag[:-1]}_$"
+    return step.replace("$function$", tag).replace("~", f"{quoted(schema)}.")
 
 
 async def _version(connection: DriverConnection, schema: str) -> int:

@@ -7,7 +7,14 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 __all__ = ("SCHEMES", "driver_url")
 
-_DRIVERS: Final = ("asyncpg", "psycopg", "psycopg2", "psycopg_async", "pg8000")
+_DRIVERS: Final = (
+    "asyncpg",
+    "psycopg",
+    "psycopg2",
+    "psycopg2cffi",
+    "psycopg_async",
+    "pg8000",
+)
 SCHEMES: Final = (
     "postgresql",
     "postgres",
@@ -44,6 +51,7 @@ def driver_url(url: str) -> tuple[str, float | None]:
     if scheme not in SCHEMES:
         raise ValueError(f"{scheme!r} is no scheme of PostgreSQL")
     parts = urlsplit(f"//{rest}")
+    _check_ports(parts.netloc)
     timeout: float | None = None
     options: list[tuple[str, str]] = []
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
@@ -58,6 +66,15 @@ def driver_url(url: str) -> tuple[str, float | None]:
         f"postgresql://{parts.netloc}{parts.path}{'?' if query else ''}{query}",
         timeout,
     )
+
+
+def _check_ports(netloc: str) -> None:
+    """Check the port of each host; what is wrong is not told, as it may be secret."""
+    for host in netloc.rpartition("@")[2].split(","):
+        try:
+            urlsplit(f"//{host}").port  # noqa: B018  (reading it checks it)
+        except ValueError:
+            raise ValueError("the URL names a port that is none") from None
 
 
 def _seconds(value: str) -> float | None:

@@ -8,8 +8,8 @@ two and a `Dialect`, and makes the tables.
 - ``~name`` stands for a table: ``~heads`` becomes ``"schema"."heads"`` or
   ``raf_heads``;
 - ``?`` stands for a value, in the order of the arguments: ``$1, $2, …`` or ``%s``;
-- ``IN ??`` stands for a list of values, given as one argument that is a list and never
-  empty: ``= ANY($1)`` or ``IN (%s, %s)``.
+- ``IN ??`` stands for a list of values, given as one argument that is a list, never
+  empty and of at most 1000: ``= ANY($1)`` or ``IN (%s, %s)``. `lists` makes such.
 
 No literal in it holds ``~``, ``?``, ``%`` or a quotation mark. `Translation` turns it
 into the text of a driver, once for each statement.
@@ -30,9 +30,9 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from typing_extensions import Protocol
 
@@ -46,7 +46,10 @@ __all__ = (
     "Transaction",
     "Translation",
     "Value",
+    "lists",
 )
+
+_T = TypeVar("_T")
 
 Value: TypeAlias = str | int | bytes | Sequence[str] | Sequence[int] | None
 """What stands for a mark."""
@@ -255,6 +258,15 @@ class Dialect(Protocol):
     async def pool(self) -> Pool:
         """Make a pool for the running event loop; nothing need be connected yet."""
         ...
+
+
+_MANY: Final = 1000
+
+
+def lists(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """Yield the values in lists that a statement takes, in order."""
+    for start in range(0, len(values), _MANY):
+        yield values[start : start + _MANY]
 
 
 _MARKS: Final = re.compile(r"~(\w+)|IN \?\?|\?")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from raf_session.clock import to_micros
 from raf_session.encoding import RawRow, Row
 from raf_session.entries import Counts
-from raf_session.journals._sql_dialect import Transaction
+from raf_session.journals._sql_dialect import Transaction, lists
 from raf_session.options import Window
 
 __all__ = (
@@ -27,8 +27,6 @@ __all__ = (
 )
 
 LARGEST: Final = (1 << 62) - 1
-_MANY: Final = 1000
-"""So many values stand in one list."""
 
 _INSERT: Final = """
     INSERT INTO ~entries (session, left_at, seq, id, kind, stored_at, messages,
@@ -97,7 +95,7 @@ async def take_out(
 ) -> None:
     """Archive active entries under this revision; 0: delete them, active or not."""
     if revision:
-        for some in _lists([row.seq for row in rows]):
+        for some in lists([row.seq for row in rows]):
             await tx.execute(
                 """
                 UPDATE ~entries SET left_at = ?
@@ -108,7 +106,7 @@ async def take_out(
                 some,
             )
         return
-    for some in _lists([row.seq for row in rows if not row.left_at]):
+    for some in lists([row.seq for row in rows if not row.left_at]):
         await tx.execute(
             "DELETE FROM ~entries WHERE session = ? AND left_at = 0 AND seq IN ??",
             number,
@@ -121,11 +119,6 @@ async def take_out(
         )
 
 
-def _lists(places: Sequence[int]) -> Iterable[Sequence[int]]:
-    for start in range(0, len(places), _MANY):
-        yield places[start : start + _MANY]
-
-
 # Reading for a write -------------------------------------------------------------
 
 
@@ -134,12 +127,8 @@ async def rows_by_id(
 ) -> dict[str, Row]:
     """Return the stored rows that carry one of these ids."""
     rows: dict[str, Row] = {}
-    for start in range(0, len(ids), _MANY):
-        found = await tx.rows(
-            f"{_FULL} WHERE session = ? AND id IN ??",
-            number,
-            ids[start : start + _MANY],
-        )
+    for some in lists(ids):
+        found = await tx.rows(f"{_FULL} WHERE session = ? AND id IN ??", number, some)
         rows.update((row[2], _row(row)) for row in found)
     return rows
 

@@ -11,7 +11,7 @@ from raf_session.entries import SessionHead
 from raf_session.errors import SessionDamagedError
 from raf_session.journals._heads import Stored, head_of, head_values
 from raf_session.journals._rules import Rules
-from raf_session.journals._sql_dialect import Transaction
+from raf_session.journals._sql_dialect import Transaction, lists
 from raf_session.journals._sql_tables import HEAD_COLUMNS, KEY
 from raf_session.keys import SessionKey
 
@@ -158,9 +158,9 @@ def labels_text(labels: frozenset[str]) -> str:
 async def _write_labels(
     tx: Transaction, number: int, old: frozenset[str], new: frozenset[str]
 ) -> None:
-    if gone := sorted(old - new):
+    for some in lists(sorted(old - new)):
         await tx.execute(
-            "DELETE FROM ~labels WHERE session = ? AND label IN ??", number, gone
+            "DELETE FROM ~labels WHERE session = ? AND label IN ??", number, some
         )
     if added := sorted(new - old):
         await tx.execute_many(

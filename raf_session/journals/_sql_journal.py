@@ -8,14 +8,13 @@ from typing_extensions import override
 
 from raf_session.changes import Change, StateDelta
 from raf_session.entries import Entry, Record
-from raf_session.errors import StorageError
+from raf_session.errors import JournalClosedError, StorageError
 from raf_session.journal import Commit, Order, Page, ScopedState
 from raf_session.journals import _checks, _splices
 from raf_session.journals._records import NO_STATE, Found, Scoped, record_of
 from raf_session.journals._sql_base import SqlBase
 from raf_session.journals._sql_dialect import Transaction
 from raf_session.journals._sql_entries import clamp
-from raf_session.journals._sql_listing import storable
 from raf_session.journals._sql_splices import Splice
 from raf_session.journals._sql_sweep import BATCH, Sweep
 from raf_session.journals._sql_writes import Append, Create, Delete, Update
@@ -223,7 +222,7 @@ class SqlJournal(SqlBase):
             batch = min(BATCH, limit - len(gone))
             try:
                 removed = await runner.write(_removing(sweep, batch))
-            except StorageError:
+            except (StorageError, JournalClosedError):
                 if not gone:
                     raise
                 break
@@ -263,9 +262,8 @@ class SqlJournal(SqlBase):
     @override
     async def scopes(self, app: str) -> tuple[ScopeKey, ...]:
         """Return the scopes that hold live state; see `Journal.scopes`."""
+        app = ScopeKey(app).app
         rules, scopes, runner = self._rules, self._changes.scopes, self._opened()
-        if not storable(app):
-            return ()
         return await runner.read(lambda tx: scopes.live(tx, app, rules.now()))
 
 

@@ -11,14 +11,14 @@ from raf_session.clock import to_micros
 from raf_session.journal import Listed, Order, Page
 from raf_session.journals import _checks
 from raf_session.journals._rules import Rules
-from raf_session.journals._sql_dialect import Dialect, Row, Transaction, Value
+from raf_session.journals._sql_dialect import Dialect, Row, Transaction, Value, lists
 from raf_session.journals._sql_heads import HEADS, read_head
 from raf_session.journals._sql_tables import KEY
 from raf_session.journals._texts import Values
 from raf_session.keys import SessionKey
 from raf_session.options import Query
 
-__all__ = ("Listing", "storable")
+__all__ = ("Listing",)
 
 _BY_KEY: Final = ", ".join(KEY)
 _BY_ACTIVITY: Final = f"last_active_at DESC, {_BY_KEY}"
@@ -71,8 +71,6 @@ class Listing:
         state: bool,
     ) -> Page:
         """Read one page; see `Journal.scan`."""
-        if not all(map(storable, (query.app, query.user, query.scope))):
-            return Page((), None)
         where = self._matching(query)
         if order == "key":
             found = await self._by_key(tx, where, query, after, limit + 1)
@@ -81,7 +79,7 @@ class Listing:
         page = [
             read_head(self._rules, SessionKey(*row[-4:]), row) for row in found[:limit]
         ]
-        states = await _states(tx, [s.number for s in page]) if state and page else {}
+        states = await _states(tx, [s.number for s in page]) if state else {}
         return Page(
             tuple(
                 Listed(
@@ -166,16 +164,6 @@ class Listing:
         where.add(f"{columns[0]} >= ? AND ({term})", values[0], *given)
 
 
-def storable(name: str | None) -> bool:
-    """Tell whether a server can be asked for this name: no key holds another."""
-    if name is None or name.isascii():
-        return name is None or "\0" not in name
-    try:
-        return b"\0" not in name.encode()
-    except UnicodeEncodeError:
-        return False
-
-
 async def _select(
     tx: Transaction, where: _Where, order: str, limit: int
 ) -> Sequence[Row]:
@@ -190,14 +178,15 @@ async def _select(
 async def _states(
     tx: Transaction, numbers: Sequence[int]
 ) -> dict[int, list[tuple[str, str]]]:
-    rows = await tx.rows(
-        """
-        SELECT session, name, value FROM ~session_state
-        WHERE session IN ?? ORDER BY session, name
-        """,
-        numbers,
-    )
     states: dict[int, list[tuple[str, str]]] = {}
-    for number, name, value in rows:
-        states.setdefault(number, []).append((name, value))
+    for some in lists(numbers):
+        rows = await tx.rows(
+            """
+            SELECT session, name, value FROM ~session_state
+            WHERE session IN ?? ORDER BY session, name
+            """,
+            some,
+        )
+        for number, name, value in rows:
+            states.setdefault(number, []).append((name, value))
     return states

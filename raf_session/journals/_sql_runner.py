@@ -11,7 +11,12 @@ from typing import Final, TypeAlias, TypeVar
 
 import anyio
 
-from raf_session.errors import StorageBusyError, StorageError, StorageFullError
+from raf_session.errors import (
+    JournalClosedError,
+    StorageBusyError,
+    StorageError,
+    StorageFullError,
+)
 from raf_session.journals._sql_dialect import (
     Connection,
     Dialect,
@@ -73,9 +78,14 @@ class Runner:
         self._backend = dialect.backend
         self._pools = pools
         self._busy_timeout_secs = busy_timeout_secs
+        self._closed = False
 
     async def close(self) -> None:
-        """Close the connections that were opened here."""
+        """Close the connections that were opened here, once they are not used.
+
+        What has one, or waits for one, comes to its end; no transaction begins then.
+        """
+        self._closed = True
         await self._pools.close()
 
     async def read(self, work: Work[_T]) -> _T:
@@ -98,6 +108,7 @@ class Runner:
                 it committed, so that nobody knows whether it did.
 
         Raises:
+            JournalClosedError: it was closed meanwhile, and nothing was stored.
             StorageBusyError: no connection was to be had, or others stood in the way.
             StorageError: the database failed; nothing was stored, unless it says that
                 this is not known.
@@ -136,7 +147,7 @@ class Runner:
         conflicts, lost = 0, False
         while True:
             attempt = _Attempt()
-            pool = await self._pools.pool()
+            pool = await self._open_pool()
             try:
                 return await self._lend(pool, transact, attempt)
             except Exception as error:
@@ -168,6 +179,14 @@ class Runner:
                 raise storage_error(
                     self._backend, fault._replace(detail=detail)
                 ) from error
+
+    async def _open_pool(self) -> Pool:
+        if self._closed:  # else a pool would be made that nobody closes
+            raise JournalClosedError(self._backend)
+        pool = await self._pools.pool()
+        if self._closed:
+            raise JournalClosedError(self._backend)
+        return pool
 
     async def _lend(
         self,

@@ -7,7 +7,7 @@ from typing import Final
 
 from raf_session.changes import RequestDelta
 from raf_session.errors import SessionDamagedError
-from raf_session.journals._sql_dialect import Dialect, Transaction
+from raf_session.journals._sql_dialect import Dialect, Transaction, lists
 from raf_session.journals._texts import Texts
 from raf_session.keys import SessionKey
 
@@ -34,8 +34,8 @@ class StateTable:
 
     async def write(self, tx: Transaction, owner: int, texts: Texts) -> None:
         """Delete and set what the delta names."""
-        if texts.deleted:
-            await tx.execute(self._delete, owner, sorted(texts.deleted))
+        for some in lists(sorted(texts.deleted)):
+            await tx.execute(self._delete, owner, some)
         if texts.set:
             await tx.execute_many(self._put, [(owner, *pair) for pair in texts.set])
 

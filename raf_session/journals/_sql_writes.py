@@ -14,7 +14,12 @@ from raf_session.journals import _checks, _rows
 from raf_session.journals._rules import Rules
 from raf_session.journals._sql_changes import Changes
 from raf_session.journals._sql_dialect import Transaction
-from raf_session.journals._sql_entries import archive_oldest, insert_rows, rows_by_id
+from raf_session.journals._sql_entries import (
+    archive_oldest,
+    clamp,
+    insert_rows,
+    rows_by_id,
+)
 from raf_session.journals._sql_heads import (
     find_head,
     find_live,
@@ -29,6 +34,7 @@ from raf_session.options import NewSession
 __all__ = ("Append", "Create", "Delete", "Update")
 
 _WITH_KEY: Final = "FROM ~heads WHERE app = ? AND usr = ? AND scope = ? AND session = ?"
+_INCARNATION_SIZE: Final = 64
 _INCARNATION: Final = f"SELECT incarnation {_WITH_KEY}"
 _DAMAGED: Final = f"""
     SELECT number, EXISTS (SELECT 1 FROM ~entries WHERE session = number) {_WITH_KEY}
@@ -122,6 +128,27 @@ class Append(NamedTuple):
     trim: int | None
     expected_revision: int | None
     incarnation: str | None
+
+    @property
+    def storable(self) -> bool:
+        """Whether a server can be asked for its revision, limit and incarnation."""
+        revision, trim, incarnation = (
+            self.expected_revision,
+            self.trim,
+            self.incarnation,
+        )
+        return (
+            (revision is None or clamp(revision) == revision)
+            and (trim is None or clamp(trim) == trim)
+            and (
+                incarnation is None
+                or (
+                    len(incarnation) <= _INCARNATION_SIZE
+                    and incarnation.isascii()
+                    and incarnation.isalnum()
+                )
+            )
+        )
 
     async def run(self, tx: Transaction) -> Commit:
         """Add entries at the end."""

@@ -380,6 +380,7 @@ class JsonlJournal(Journal):
     @override
     async def scopes(self, app: str) -> tuple[ScopeKey, ...]:
         """Return the scopes that hold live state; see `Journal.scopes`."""
+        app = ScopeKey(app).app
         runner, rules = self._opened(), self._rules
         return await runner.run(lambda _: runner.folder.scopes.live(app, rules.now()))
 

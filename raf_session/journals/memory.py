@@ -513,6 +513,7 @@ class MemoryJournal(Journal):
     @override
     async def scopes(self, app: str) -> tuple[ScopeKey, ...]:
         """Return the scopes that hold live state; see `Journal.scopes`."""
+        app = ScopeKey(app).app
         with self._lock:
             now = self._now()
             return tuple(

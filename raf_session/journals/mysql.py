@@ -43,6 +43,8 @@ _LONGEST_LOCK_WAIT_SECS: Final = 4.0
 """Less than a cancelled call waits for its end, which so comes."""
 _NO_ROUTINE: Final = {1305, 1370}
 """It does not exist; the user may not call it."""
+_HEAD_TOO_LARGE: Final = 1301
+"""The procedure could not write it into one value, and has undone what it did."""
 
 
 class MysqlJournal(SqlJournal):
@@ -148,12 +150,15 @@ class MysqlJournal(SqlJournal):
 
     @override
     async def _read(self, key: SessionKey, window: Window, *, archived: bool) -> Found:
-        async def work(connection: MysqlConnection) -> Found:
+        async def work(connection: MysqlConnection) -> Found | None:
             return await load(
                 connection, self._rules, self._reads, key, window, archived=archived
             )
 
-        return await self._opened().call(_own(work))
+        found = await self._opened().call(_own(work))
+        if found is None:
+            return await super()._read(key, window, archived=archived)
+        return found
 
     # Appending -------------------------------------------------------------------
 
@@ -172,12 +177,12 @@ class MysqlJournal(SqlJournal):
             except Duplicate:
                 head = None
             except StorageError as error:
-                if (
-                    error.__cause__ is None
-                    or code_of(error.__cause__) not in _NO_ROUTINE
-                ):
+                cause, head = error.__cause__, None
+                code = None if cause is None else code_of(cause)
+                if code in _NO_ROUTINE:
+                    self._calls = False
+                elif code != _HEAD_TOO_LARGE:
                     raise
-                self._calls, head = False, None
             if head is not None:
                 return commit_of(append, head)
         # It was not as simple as that: what there is to say is found out step by step.

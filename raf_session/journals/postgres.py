@@ -128,9 +128,10 @@ class PostgresJournal(SqlJournal):
 
     @override
     async def _append(self, append: Append) -> Commit:
-        if not is_plain(append):
+        settings = self._postgres.settings
+        if settings.read_only or not is_plain(append):
             return await super()._append(append)
-        synced = self._postgres.settings.asynchronous
+        synced = settings.asynchronous
         sql, values = call(append, self._rules, synced=synced)
         try:
             (row,) = await self._opened().call(lambda c: c.rows(sql, *values))

@@ -365,6 +365,7 @@ class RedisJournal(Journal):
     @override
     async def scopes(self, app: str) -> tuple[ScopeKey, ...]:
         """Return the scopes that hold live state; see `Journal.scopes`."""
+        app = ScopeKey(app).app
         return await self._scopes.live(await self._link(), app)
 
 

@@ -404,8 +404,9 @@ class SqliteJournal(Journal):
     @override
     async def scopes(self, app: str) -> tuple[ScopeKey, ...]:
         """Return the scopes that hold live state; see `Journal.scopes`."""
-        rules = self._rules
-        return await self._opened().read(
+        app = ScopeKey(app).app
+        rules, runner = self._rules, self._opened()
+        return await runner.read(
             lambda cursor: live_scopes(cursor, rules, app, rules.now())
         )
 

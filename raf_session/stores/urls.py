@@ -2,20 +2,72 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from raf_session.clock import Clock, utc_now
 from raf_session.journal import Codec, Journal
 from raf_session.options import Limits
 
-__all__ = ("Durability", "open_journal")
+__all__ = ("Durability", "open_journal", "shown_url")
 
 Durability: TypeAlias = Literal["kill", "power"]
 """``kill``: what was acknowledged survives the end of every process; ``power``: it is
 on the disk before it is acknowledged."""
+
+
+_SECRET: Final = re.compile("pass|pwd|secret|token|key", re.IGNORECASE)
+_SCHEME: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*(?=:)")
+_HOST: Final = re.compile(r"(\[[^][@]*\]|[^][@:]*)(:\d*)?")
+
+
+def shown_url(url: str) -> str:
+    """Return a URL as messages may show it: without what gives access.
+
+    Hidden are the password and the value of any parameter whose name holds ``pass``,
+    ``pwd``, ``secret``, ``token`` or ``key``.  Where it cannot be told which part is
+    the password, only the scheme is shown.
+    """
+    parts = _split(url)
+    if parts is None or _misplaced(url, parts):
+        scheme = _SCHEME.match(url)
+        return f"{scheme[0]}://…" if scheme else "…"
+    users, at, hosts = parts.netloc.rpartition("@")
+    user, colon, _ = users.partition(":")
+    netloc = f"{user}{':***' if colon else ''}{at}{hosts}"
+    query = "&".join(map(_shown_field, parts.query.split("&")))
+    if netloc == parts.netloc and query == parts.query:
+        return url
+    return (
+        f"{parts.scheme}://{netloc}{parts.path}"
+        f"{'?' if query else ''}{query}{'#***' if parts.fragment else ''}"
+    )
+
+
+def _shown_field(field: str) -> str:
+    name, equals, _ = field.partition("=")
+    if not equals:
+        return "***" if field else ""
+    return f"{name}=***" if _SECRET.search(unquote(name)) else field
+
+
+def _split(url: str) -> SplitResult | None:
+    """Return the parts of a URL, `None` where its hosts are none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # its text holds the URL
+        return None
+    hosts = parts.netloc.rpartition("@")[2]
+    return parts if all(map(_HOST.fullmatch, hosts.split(","))) else None
+
+
+def _misplaced(url: str, parts: SplitResult) -> bool:
+    """Tell whether an ``@`` stands where it may end a password."""
+    behind = "@" in f"{parts.path}{parts.query}{parts.fragment}"
+    return behind and bool(parts.netloc or ("://" not in url and ":" in url))
 
 
 def open_journal(
@@ -54,12 +106,19 @@ def open_journal(
         ValueError: nothing is known to carry this URL.
         ModuleNotFoundError: its driver is not installed.
     """
-    scheme = urlsplit(url).scheme
+    parts = _split(url)
+    if parts is None:
+        raise ValueError(
+            f"{shown_url(url)} is no URL: of a password, any of /?#[]@ is written as "
+            "%2F, %3F, %23, %5B, %5D, %40, and a port is a number"
+        )
+    scheme = parts.scheme
     opener = _OPENERS.get(scheme.partition("+")[0])
     if opener is None:
-        hint = "" if scheme else f"; did you mean sqlite:///{url}?"
+        shown = shown_url(url)
+        hint = "" if scheme else f"; did you mean sqlite:///{shown}?"
         raise ValueError(
-            f"no store for {url!r}: memory://, file:///folder, sqlite:///path, "
+            f"no store for {shown!r}: memory://, file:///folder, sqlite:///path, "
             f"redis://, postgresql:// or mysql://{hint}"
         )
     options: dict[str, Any] = {"limits": limits, "clock": clock, "codec": codec}
@@ -92,7 +151,7 @@ def _jsonl(url: str, options: dict[str, Any], durability: Durability) -> Journal
         or parts.fragment
         or not parts.path.strip("/")
     ):
-        raise ValueError(f"{url!r} names no folder: file:///absolute/folder")
+        raise ValueError(f"{shown_url(url)!r} names no folder: file:///absolute/folder")
     return JsonlJournal(unquote(parts.path), durability=durability, **options)
 
 
@@ -102,7 +161,8 @@ def _sqlite(url: str, options: dict[str, Any], durability: Durability) -> Journa
     parts = urlsplit(url)
     if parts.netloc or parts.query or parts.fragment or not parts.path.strip("/"):
         raise ValueError(
-            f"{url!r} names no file: sqlite:///relative.db or sqlite:////absolute.db"
+            f"{shown_url(url)!r} names no file: sqlite:///relative.db or "
+            "sqlite:////absolute.db"
         )
     return SqliteJournal(unquote(parts.path[1:]), durability=durability, **options)
 

@@ -21,9 +21,9 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A session that cannot be copied."""
+    """A session, or the state of a user or app, that cannot be read or copied."""
 
-    key: SessionKey
+    key: SessionKey | ScopeKey
     error: SessionError
 
 

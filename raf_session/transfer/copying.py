@@ -31,6 +31,7 @@ from raf_session.transfer.images import (
     new_session,
     record_image,
 )
+from raf_session.transfer.listing import Listing
 
 __all__ = ("OnExists", "copy")
 
@@ -38,10 +39,9 @@ OnExists: TypeAlias = Literal["complete", "skip"]
 """What to do with a session that the target has: `complete` an earlier copy of it, or
 `skip` it without looking at it."""
 
-_PAGE: Final = 500
 _EVERYTHING: Final = Query()
 _UNCOPIED: Final = (SessionDamagedError, EntryTooLargeError, SchemaVersionError)
-"""Errors that concern one session, so that the next can be copied."""
+"""Errors that concern one session or scope, so that the next can be copied."""
 
 
 async def copy(
@@ -69,6 +69,10 @@ async def copy(
     another value there is a conflict.  Where the query asks for no more than app and
     user, the states of users without a session are copied too; those of an app without
     any session only where the query names the app.
+
+    What cannot be read, or is over a limit of the target, stands in `failures`, and
+    the next is copied.  A session is read together with the states of its user and
+    app: where one of these cannot be read, the session cannot be copied either.
 
     Args:
         source: what to copy from, open; it is only read.
@@ -105,29 +109,21 @@ class _Copy:
         self._skipped = self._expired = self._entries = self._state_keys = 0
         self._conflicts: list[Conflict] = []
         self._failures: list[Failure] = []
+        self._app: str | None = None
+        self._user: str | None = None
+        self._by_user = False
 
     async def run(self) -> CopyReport:
-        scope: ScopeKey | None = None
-        app = self._query.app
-        if app is not None:
-            await self._copy_app(app)
-        cursor: str | None = None
-        while True:
-            page = await self._source.scan(
-                self._query, cursor, order="key", limit=_PAGE
-            )
-            for listed in page.sessions:
-                key = listed.head.key
-                if key.app != app:
-                    app = key.app
-                    await self._copy_app(app)
-                if self._narrowed and (key.app, key.user) != _parts(scope):
-                    scope = ScopeKey(key.app, key.user)
-                    await self._copy_scope(scope)
-                await self._copy_session(key)
-            cursor = page.cursor
-            if cursor is None:
-                break
+        if self._query.app is not None:
+            await self._enter_app(self._query.app)
+        listing = Listing(self._source, self._query)
+        while (page := await listing.page()) is not None:
+            for head in page.heads:
+                await self._enter(head.key)
+                await self._copy_session(head.key)
+            if page.damaged is not None:
+                await self._enter(page.damaged.key)
+                self._failures.append(Failure(*page.damaged))
         await self._check_all()
         return CopyReport(
             self._copied,
@@ -171,7 +167,11 @@ class _Copy:
             else:
                 await self._complete(record, there)
         except SessionExistsError:
-            self._conflicts.append(Conflict(key, "it was created during the copy"))
+            rival = await _found(self._target, key)
+            if rival is not None and record_image(rival) == record_image(record):
+                self._unchanged += 1  # another copy was at work
+            else:
+                self._conflicts.append(Conflict(key, "it was created during the copy"))
 
     async def _complete(self, record: Record, there: Record) -> None:
         """Make what is there the same, where it is an earlier copy."""
@@ -227,13 +227,9 @@ class _Copy:
         narrow = self._query
         query = Query(app=narrow.app, user=narrow.user, scope=narrow.scope)
         found = 0
-        cursor: str | None = None
-        while True:
-            page = await self._target.scan(query, cursor, order="key", limit=_PAGE)
-            found += len(page.sessions)
-            cursor = page.cursor
-            if cursor is None:
-                break
+        listing = Listing(self._target, query)
+        while (page := await listing.page()) is not None:
+            found += len(page.heads)
         if found < expected:
             raise CopyMismatchError("", f"{expected} sessions", f"{found} sessions")
 
@@ -245,15 +241,35 @@ class _Copy:
         query = self._query
         return query != Query(app=query.app, user=query.user)
 
-    async def _copy_app(self, app: str) -> None:
-        if self._narrowed:
-            await self._copy_scope(ScopeKey(app))
-            return
-        for scope in await self._source.scopes(app):
+    async def _enter(self, key: SessionKey) -> None:
+        """Copy the states that this session is the first to have a part in."""
+        if key.app != self._app:
+            await self._enter_app(key.app)
+        if self._by_user and key.user != self._user:
+            self._user = key.user
+            await self._copy_scope(ScopeKey(key.app, key.user))
+
+    async def _enter_app(self, app: str) -> None:
+        self._app, self._user = app, None
+        self._by_user = self._narrowed
+        scopes: tuple[ScopeKey, ...] = (ScopeKey(app),)
+        if not self._narrowed:
+            try:
+                scopes = await self._source.scopes(app)
+            except _UNCOPIED as error:
+                self._failures.append(Failure(ScopeKey(app), error))
+                self._by_user = True
+        for scope in scopes:
             if self._query.user is None or scope.user in {None, self._query.user}:
                 await self._copy_scope(scope)
 
     async def _copy_scope(self, scope: ScopeKey) -> None:
+        try:
+            await self._bring_scope(scope)
+        except _UNCOPIED as error:
+            self._failures.append(Failure(scope, error))
+
+    async def _bring_scope(self, scope: ScopeKey) -> None:
         wanted = (await self._source.scoped_state(scope)).state
         if not wanted:
             return
@@ -272,10 +288,6 @@ class _Copy:
             self._conflicts.append(
                 Conflict(scope, f"the state has other values of {names}")
             )
-
-
-def _parts(scope: ScopeKey | None) -> tuple[str, str | None] | None:
-    return None if scope is None else (scope.app, scope.user)
 
 
 async def _found(

@@ -71,6 +71,7 @@ class DumpReader:
             ArithmeticError,
             AttributeError,
             LookupError,
+            RecursionError,
             TypeError,
             ValueError,
         ) as error:
@@ -108,11 +109,13 @@ class DumpReader:
 
     def _read_head(self, value: dict[str, Any]) -> DumpHead:
         version = value.get("raf_session_dump")
-        if not isinstance(version, int) or version < 1:
+        if type(version) is not int or version < 1:
             raise DumpDamagedError(self._line, "not the head of a dump")
         if version > DUMP_VERSION:
             raise SchemaVersionError("dump", version, DUMP_VERSION)
-        session = value["session"]
+        _no_more(value, _HEAD)
+        session = _object(value["session"], "session")
+        _no_more(session, _SESSION)
         times = {
             name: parse_time(session[name], name)
             for name in ("created_at", "updated_at", "last_active_at")
@@ -126,13 +129,13 @@ class DumpReader:
         )
         request = value["request"]
         change = Change(
-            session=StateDelta(value["state"]),
-            providers=StateDelta(value["provider_states"]),
+            session=StateDelta(_object(value["state"], "state")),
+            providers=StateDelta(_object(value["provider_states"], "provider_states")),
             request=None if request is None else _request(request).after(None),
             title=_text(session["title"]),
             model=_text(session["model"]),
             status=SessionStatus(session["status"]),
-            labels=LabelDelta(session["labels"]),
+            labels=LabelDelta(_names(session["labels"], "labels")),
         )
         return DumpHead(
             new,
@@ -141,18 +144,19 @@ class DumpReader:
             change,
         )
 
-    def _take_entry(self, part: _Part, value: Mapping[str, Any]) -> None:
+    def _take_entry(self, part: _Part, entry: object) -> None:
+        value = _object(entry, part)
+        _no_more(value, _ENTRY)
+        _check_event(_object(value["body"], "body"))
         entry_id = check_name(value["id"], "id")
         if entry_id in self._ids:
             raise DumpDamagedError(self._line, f"the id {entry_id!r} comes twice")
         self._ids.add(entry_id)
-        stored_us = value["stored_at"]
-        if type(stored_us) is not int:
-            raise TypeError("stored_at is not a whole number")
+        stored_us = _whole(value["stored_at"], "stored_at")
         kind = EntryKind(value["kind"]).value
         row: RawRow = (0, 0, entry_id, kind, stored_us, dump_json(value["body"]), None)
-        (entry,) = BODIES.decode(SessionKey(session="dump"), [row])
-        self._entries[part].append(_checked(entry))
+        (decoded,) = BODIES.decode(SessionKey(session="dump"), [row])
+        self._entries[part].append(_checked(decoded))
 
     def finish(self) -> tuple[DumpHead, list[Entry], list[Entry]]:
         """Return head, archived and active entries.
@@ -189,6 +193,67 @@ def _checked(entry: Entry) -> Entry:
     )
 
 
+# Kinds ---------------------------------------------------------------------------
+
+_HEAD: Final = frozenset(
+    ("raf_session_dump", "key", "session", "state", "provider_states", "request")
+)
+_SESSION: Final = frozenset(
+    (
+        *("type", "created_at", "updated_at", "last_active_at", "pinned"),
+        *("title", "model", "status", "labels", "forked_from"),
+    )
+)
+_REQUEST: Final = frozenset(("digests", "hash", "header", "format"))
+_ENTRY: Final = frozenset(("id", "kind", "stored_at", "body"))
+_TEXTS: Final = ("author", "invocation_id", "branch")
+_OBJECTS: Final = ("message", "own", "usage", "metadata", "extra")
+_EVENT: Final = frozenset((*_TEXTS, *_OBJECTS, "timestamp", "state_delta"))
+_DELTA: Final = frozenset(("set", "deleted"))
+_MAX_FORMAT: Final = (1 << 31) - 1
+
+
+def _no_more(value: Mapping[str, Any], known: frozenset[str]) -> None:
+    """Refuse fields that would be lost: another version may give them a meaning."""
+    others = sorted(value.keys() - known)
+    if others:
+        raise ValueError(f"{others} do not belong here")
+
+
+def _check_event(body: Mapping[str, Any]) -> None:
+    _no_more(body, _EVENT)
+    for name in _TEXTS:
+        _text_or_none(body.get(name))
+    for name in _OBJECTS:
+        if name in body:
+            _object(body[name], name)
+    if "timestamp" in body and type(body["timestamp"]) not in {int, float}:
+        raise TypeError("timestamp is not a number")
+    if "state_delta" in body:
+        delta = _object(body["state_delta"], "state_delta")
+        _no_more(delta, _DELTA)
+        _object(delta["set"], "set")
+        _names(delta["deleted"], "deleted")
+
+
+def _object(value: object, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} is {type(value).__name__}, not an object")
+    return cast("dict[str, Any]", value)
+
+
+def _names(value: object, name: str) -> list[str]:
+    if not isinstance(value, list):
+        raise TypeError(f"{name} is {type(value).__name__}, not a list")
+    return [_text(one) for one in cast("list[object]", value)]
+
+
+def _whole(value: object, name: str) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{name} is not a whole number")
+    return value
+
+
 def _text_or_none(value: object) -> str | None:
     return None if value is None else _text(value)
 
@@ -205,10 +270,16 @@ def _text(value: object) -> str:
     return value
 
 
-def _request(value: Mapping[str, Any]) -> RequestRecord:
+def _request(value: object) -> RequestRecord:
+    fields = _object(value, "request")
+    _no_more(fields, _REQUEST)
+    header = fields["header"]
+    version = _whole(fields["format"], "format")
+    if not 1 <= version <= _MAX_FORMAT:
+        raise ValueError(f"format {version} is none")
     return RequestRecord(
-        bytes.fromhex(value["digests"]),
-        value["hash"],
-        value["header"],
-        value["format"],
+        bytes.fromhex(_text(fields["digests"])),
+        _whole(fields["hash"], "hash"),
+        None if header is None else _whole(header, "header"),
+        version,
     )

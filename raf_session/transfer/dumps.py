@@ -72,7 +72,7 @@ async def restore(
     """Create the session of a dump, whole or not at all.
 
     All lines are read and checked before anything is stored; blank ones are passed
-    over.
+    over.  A field that this version does not know is refused, as it would be lost.
 
     Args:
         journal: where to.
@@ -88,7 +88,13 @@ async def restore(
         SessionExistsError: the key is taken; nothing changed.
         SessionNotFoundError: by the limits of the journal it has expired already.
         EntryTooLargeError: an entry is over the limit of the journal.
+        TypeError: `lines` is one text.
     """
+    if isinstance(lines, str | bytes | bytearray):
+        raise TypeError(
+            f"lines is one {type(lines).__name__}, not the lines of a dump: "
+            "pass the open file, or io.StringIO or io.BytesIO of it"
+        )
     reader = DumpReader()
     if isinstance(lines, AsyncIterable):
         async for line in lines:

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+import anyio
+
 from raf_session.changes import StateDelta
 from raf_session.clock import utc
 from raf_session.entries import SessionHead
+from raf_session.errors import SessionDamagedError, StorageBusyError
 from raf_session.journal import Journal
 from raf_session.keys import ScopeKey, SessionKey, check_name, check_part
 from raf_session.options import Query
 from raf_session.raf_json import format_time
+from raf_session.transfer.copy_report import Failure
+from raf_session.transfer.listing import Heads, Listing
 
-__all__ = ("ErasedSession", "ErasureReceipt", "erase")
+__all__ = ("ErasedSession", "Erasure", "ErasureReceipt", "erase")
 
-_PAGE: Final = 500
 _BATCH: Final = 1000
+_ALL: Final = (1 << 31) - 1
+_TRIES: Final = 50
+_PAUSE: Final = 0.1
+_STATE: Final = re.compile(r"""state ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"): """)
+"""How a journal names a value of a state that it cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,12 @@ class ErasureReceipt:
     """How many keys of the user's state were removed."""
     walks: int
     """How often all was looked through; the last walk found nothing."""
+    damaged: tuple[SessionKey, ...]
+    """Sessions that were removed although their heads could not be read."""
+    failures: tuple[Failure, ...]
+    """What could not be read, and is still there."""
+    complete: bool
+    """Whether nothing is left; false where the erasure broke off."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON value."""
@@ -77,6 +94,12 @@ class ErasureReceipt:
             "expired": [str(key) for key in self.expired],
             "state_keys": self.state_keys,
             "walks": self.walks,
+            "damaged": [str(key) for key in self.damaged],
+            "failures": [
+                {"key": str(failure.key), "error": str(failure.error)}
+                for failure in self.failures
+            ],
+            "complete": self.complete,
         }
 
 
@@ -87,7 +110,12 @@ async def erase(journal: Journal, app: str, user: str) -> ErasureReceipt:
     journal is swept, so that nothing of the user's is left that no listing shows.  All
     is looked through again until there is nothing, so writers at work do not keep
     anything back; while they go on making sessions, it goes on.  Where it raises or is
-    cancelled, what it removed stays removed: call it again.
+    cancelled, what it removed stays removed: call it again.  The receipt of what was
+    removed until then is to be had of `Erasure`.
+
+    What cannot be read goes too: a session by its key, a value of the user's state by
+    its name.  Where damage leaves neither to be known, everything else is removed
+    before the error is raised.
 
     State of the app stays, and so do sessions under other users' keys, a fork of this
     user's among them.
@@ -99,36 +127,67 @@ async def erase(journal: Journal, app: str, user: str) -> ErasureReceipt:
 
     Raises:
         InvalidValueError: no user is named.
+        SessionDamagedError: what cannot be read is still there; all else has gone.
+        StorageBusyError: somebody else holds what has expired, and did not let go of
+            it; all else has gone.
     """
-    erasure = _Erasure(journal, check_part(app, "app"), check_name(user, "user"))
-    return await erasure.run()
+    return await Erasure(journal, app, user).run()
 
 
-class _Erasure:
+class Erasure:
+    """One erasure, whose receipt can be had where it breaks off, too.
+
+    Args:
+        journal: where the user is to be erased.
+        app: the app; may be empty.
+        user: the user, as in the keys of the sessions.
+
+    Raises:
+        InvalidValueError: no user is named.
+    """
+
     def __init__(self, journal: Journal, app: str, user: str) -> None:
         self._journal = journal
-        self._app = app
-        self._user = user
+        self._app = check_part(app, "app")
+        self._user = check_name(user, "user")
+        self._begun = utc(journal.clock())
         self._sessions: list[ErasedSession] = []
         self._expired: list[SessionKey] = []
+        self._damaged: list[SessionKey] = []
+        self._failures: list[Failure] = []
+        self._unread: set[str] = set()
         self._state_keys = 0
+        self._walks = 0
+        self._complete = False
 
     async def run(self) -> ErasureReceipt:
-        journal = self._journal
-        begun = utc(journal.clock())
-        walks = 1
-        while await self._walk():
-            walks += 1
+        """Remove everything; see `erase`."""
+        self._begun = utc(self._journal.clock())
+        found = True
+        while found:
+            self._failures.clear()
+            self._walks += 1
+            found = await self._walk()
+        for failure in self._failures:
+            raise failure.error
+        self._complete = True
+        return self.receipt()
+
+    def receipt(self) -> ErasureReceipt:
+        """Return what was removed until now."""
         return ErasureReceipt(
             self._app,
             self._user,
-            journal.backend,
-            begun,
-            utc(journal.clock()),
+            self._journal.backend,
+            self._begun,
+            utc(self._journal.clock()),
             tuple(self._sessions),
             tuple(self._expired),
             self._state_keys,
-            walks,
+            self._walks,
+            tuple(self._damaged),
+            tuple(self._failures),
+            self._complete,
         )
 
     async def _walk(self) -> bool:
@@ -138,30 +197,60 @@ class _Erasure:
         found |= await self._remove_state()
         return await self._sweep() or found
 
+    # Expired ---------------------------------------------------------------------
+
     async def _sweep(self) -> bool:
+        """Remove what has expired; wait a while for what somebody else holds."""
+        found = await self._sweep_once()
+        tries = 0
+        while left := await self._left():
+            if tries == _TRIES:
+                names = ", ".join(map(str, left))
+                raise StorageBusyError(
+                    self._journal.backend,
+                    f"somebody else holds what has expired: {names}",
+                )
+            tries += 1
+            await anyio.sleep(_PAUSE)
+            found |= await self._sweep_once()
+        return found
+
+    async def _sweep_once(self) -> bool:
         found = False
         while True:
             gone = await self._journal.expire(_BATCH)
-            for key in gone:
-                if key.app == self._app and key.user == self._user:
-                    found = True
-                    if isinstance(key, SessionKey):
-                        self._expired.append(key)
+            for key in filter(self._mine, gone):
+                found = True
+                if isinstance(key, SessionKey):
+                    self._expired.append(key)
             if len(gone) < _BATCH:
                 return found
 
+    async def _left(self) -> list[SessionKey | ScopeKey]:
+        return list(filter(self._mine, await self._journal.expire(_ALL, dry_run=True)))
+
+    def _mine(self, key: SessionKey | ScopeKey) -> bool:
+        return key.app == self._app and key.user == self._user
+
+    # Sessions --------------------------------------------------------------------
+
     async def _remove_sessions(self) -> bool:
-        query = Query(app=self._app, user=self._user)
+        listing = Listing(self._journal, Query(app=self._app, user=self._user))
         found = False
-        cursor: str | None = None
-        while True:
-            page = await self._journal.scan(query, cursor, order="key", limit=_PAGE)
-            for listed in page.sessions:
+        while (page := await self._page(listing)) is not None:
+            for head in page.heads:
                 found = True
-                await self._remove(listed.head)
-            cursor = page.cursor
-            if cursor is None:
-                return found
+                await self._remove(head)
+            if page.damaged is not None:
+                found |= await self._remove_damaged(*page.damaged)
+        return found
+
+    async def _page(self, listing: Listing) -> Heads | None:
+        try:
+            return await listing.page()
+        except SessionDamagedError as error:
+            self._failures.append(Failure(ScopeKey(self._app, self._user), error))
+            return None
 
     async def _remove(self, head: SessionHead) -> None:
         # Of another incarnation or expired by now: the next walk sees to it.
@@ -178,11 +267,49 @@ class _Erasure:
                 )
             )
 
+    async def _remove_damaged(
+        self, key: SessionKey, damage: SessionDamagedError
+    ) -> bool:
+        """Remove a session unseen, and tell whether it has gone."""
+        try:
+            gone = self._mine(key) and await self._journal.delete(key)
+        except SessionDamagedError as error:
+            gone, damage = False, error
+        if gone:
+            self._damaged.append(key)
+        else:
+            self._failures.append(Failure(key, damage))
+        return gone
+
+    # State -----------------------------------------------------------------------
+
     async def _remove_state(self) -> bool:
         scope = ScopeKey(self._app, self._user)
-        state = (await self._journal.scoped_state(scope)).state
-        if not state:
+        try:
+            names = await self._names(scope)
+            if names:
+                await self._journal.update_scoped_state(
+                    scope, StateDelta(deleted=names)
+                )
+        except SessionDamagedError as error:
+            self._failures.append(Failure(scope, error))
             return False
-        await self._journal.update_scoped_state(scope, StateDelta(deleted=state.keys()))
-        self._state_keys += len(state)
-        return True
+        self._state_keys += len(names)
+        return bool(names)
+
+    async def _names(self, scope: ScopeKey) -> frozenset[str]:
+        """Return the names of the user's state, or the one whose value is damaged."""
+        try:
+            return frozenset((await self._journal.scoped_state(scope)).state)
+        except SessionDamagedError as error:
+            name = _named(error)
+            if name is None or name in self._unread:
+                raise
+            self._unread.add(name)
+            return frozenset((name,))
+
+
+def _named(error: SessionDamagedError) -> str | None:
+    """Return the name in a detail such as ``state 'name': …``, `None` without one."""
+    match = _STATE.match(error.detail)
+    return None if match is None else ast.literal_eval(match[1])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -210,6 +212,8 @@ def test_faults_of_dump_and_restore(filled: Any) -> None:
     assert fault == "one.db: session 'one' already exists"
     assert filled("restore", ONE, "no").fault == "no: No such file or directory"
     assert filled("restore", "x", "s.jsonl").fault.startswith("URL: no store for 'x'")
+    fault = filled("restore", "memory://", "s.jsonl").fault
+    assert fault == "URL: memory:// keeps nothing when the command ends"
     fault = filled("restore", ONE, "s.jsonl", "--key", "a/b/c/d/e").fault
     assert fault == "--key: key: has too many parts"
     lines = Path("s.jsonl").read_bytes().splitlines(keepends=True)
@@ -272,6 +276,52 @@ def test_faults_of_erase(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Path("r.json").exists()
 
 
+def test_an_erasure_that_fails_leaves_its_receipt(
+    filled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: Any) -> Any:
+        raise StorageFullError("sqlite", "disk full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(SqliteJournal, "update_scoped_state", full)
+        assert filled(*ERASE, "--yes").fault == "one.db: disk full"
+    receipt = json.loads(Path("r.json").read_text(encoding="utf-8"))
+    assert [s["key"] for s in receipt["sessions"]] == [str(ANN)]
+    assert (receipt["complete"], receipt["state_keys"]) == (False, 0)
+    assert filled(*ERASE[:-1], "r2.json", "--yes").status == 0
+    receipt = json.loads(Path("r2.json").read_text(encoding="utf-8"))
+    assert (receipt["complete"], receipt["state_keys"]) == (True, 1)
+
+
+def tear(sql: str) -> None:
+    with closing(sqlite3.connect("one.db")) as database, database:
+        assert database.execute(sql).rowcount > 0
+
+
+def test_erase_of_what_cannot_be_read(filled: Any) -> None:
+    tear("UPDATE heads SET status = 'none' WHERE user = 'ann'")
+    tear("UPDATE scoped_state SET value = '{torn'")
+    ran = filled(*ERASE, stdin=b"y\n")
+    assert "erase 1 sessions" in ran.err
+    assert ran.out.endswith("erased 1 sessions and 1 keys of state\n")
+    receipt = json.loads(Path("r.json").read_text(encoding="utf-8"))
+    assert (receipt["damaged"], receipt["complete"]) == ([str(ANN)], True)
+
+
+def test_faults_name_the_option(filled: Any) -> None:
+    long = "x" * 600
+    erase = ("erase", ONE, "--receipt", "r.json")
+    for app, user, option in ((long, "ann", "app"), ("shop", long, "user")):
+        wanted = f"--{option}: {option}: is longer than 512 bytes"
+        for end in ((), ("--yes",)):
+            ran = filled(*erase, "--app", app, "--user", user, *end)
+            assert ran.fault == wanted
+        ran = filled("copy", ONE, OTHER, "--app", app, "--user", user)
+        assert ran.fault == wanted
+    assert not Path("r.json").exists()
+    assert not Path("other.db").exists()
+
+
 # Sweep --------------------------------------------------------------------------------
 
 
@@ -318,6 +368,13 @@ def test_faults_of_sweep(filled: Any) -> None:
     for time in ("soon", "-1", "1w", "", "inf", "1e3", "٣"):
         fault = filled("sweep", ONE, "--max-idle", time).fault
         assert fault.startswith(f"--max-idle: {time!r} is no time"), fault
+    for time in ("99999999999d", "9" * 400, "365001d"):
+        for option in ("--max-idle", "--max-lifetime"):
+            fault = filled("sweep", ONE, option, time).fault
+            assert fault.startswith(f"{option}: '9" if time[0] == "9" else option)
+            assert fault.endswith("is over 365000d")
+            assert len(fault) < 100
+    assert filled("sweep", ONE, "--max-idle", "365000d").status == 0
     fault = filled("sweep", OTHER, "--max-idle", "1d").fault
     assert fault == "other.db: no such database"
     assert len(records(ONE)) == 2

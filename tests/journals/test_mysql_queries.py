@@ -330,3 +330,16 @@ async def test_the_latest_event_of_each_session(told: str) -> None:
         ("s2", "gut", None),
     ]
     assert found[0][3] == "hé\N{GRINNING FACE}"
+
+
+async def test_labels_that_are_too_large_for_one_value_of_the_server() -> None:
+    labels = [f"{n:05}{'é' * 250}" for n in range(6500)]
+    async with database() as url, MysqlJournal(url) as journal:
+        change = Change(labels=LabelDelta(labels))
+        await journal.create(NewSession(key=KEY), [said("e1")], change=change)
+        assert not (await journal.append(KEY, [said("e2")])).repeated
+        record = await journal.load(KEY, refresh=True)
+        assert record.head.labels == frozenset(labels)
+        assert [entry.id for entry in record.entries] == ["e1", "e2"]
+        assert len((await journal.scan(Query())).sessions) == 1
+        assert await journal.delete(KEY)

@@ -85,6 +85,20 @@ def test_what_cannot_be_is_refused_by_name(url: str, said: str) -> None:
         MysqlJournal(url)
 
 
+@pytest.mark.parametrize("host", ["h:soon", "h:99999"])
+def test_a_port_that_is_none_is_refused_without_telling(host: str) -> None:
+    with pytest.raises(ValueError, match="port") as caught:
+        MysqlJournal(f"mysql://{host}/d")
+    assert "soon" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "form", ["mysql+cymysql", "mariadb+cymysql", "mariadb+mariadbconnector"]
+)
+def test_forms_of_further_drivers(form: str) -> None:
+    assert connect_options(f"{form}://me:secret@db.example:3307/agents") == PLAIN
+
+
 # TLS -----------------------------------------------------------------------------
 
 

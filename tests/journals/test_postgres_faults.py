@@ -19,6 +19,7 @@ from raf_session.changes import Change, StateDelta
 from raf_session.conformance.journal_values import KEY, NEW, batch, ids, said
 from raf_session.errors import (
     EntryTooLargeError,
+    JournalClosedError,
     SessionExistsError,
     SessionNotFoundError,
     StaleSessionError,
@@ -308,7 +309,6 @@ async def test_arguments_that_no_column_holds(journal: PostgresJournal) -> None:
     with pytest.raises(SessionNotFoundError, match="replaced"):
         await journal.append(KEY, batch("x"), incarnation="\0")
     for name in ("a\0b", "\ud83d"):
-        assert (await journal.scan(Query(app=name))).sessions == ()
         assert await journal.scopes(name) == ()
     await journal.append(KEY, batch("x"), trim=1 << 70)
     assert await found(journal) == ["e1", "x"]
@@ -368,3 +368,58 @@ async def test_a_body_that_no_server_takes(
         await journal.append(KEY, [said("e2", "é" * 600)])
     assert (caught.value.limit, caught.value.size > 1200) == (1000, True)
     await journal.append(KEY, [said("e2", "é" * 300)])
+
+
+async def test_a_farewell_of_the_server_before_its_end(
+    journal: PostgresJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver takes no statement then, and does not know yet that all is over."""
+    plain, struck = PostgresConnection.rows, 0
+
+    async def rows(own: PostgresConnection, sql: str, /, *values: Any) -> Any:
+        nonlocal struck
+        if struck:
+            struck -= 1
+            raise asyncpg.InternalClientError(
+                "cannot switch to state 12; another operation (2) is in progress"
+            )
+        return await plain(own, sql, *values)
+
+    monkeypatch.setattr(PostgresConnection, "rows", rows)
+    for change in (None, CHANGE):
+        struck = 1
+        await journal.append(KEY, batch(f"e{change is None}"), change=change)
+    struck = 1
+    await journal.splice(KEY, 1, 1, archive=True)
+    struck = 2
+    with pytest.raises(StorageError, match="stored is not known"):
+        await journal.append(KEY, batch("late"))
+    assert await found(journal) == ["eTrue", "eFalse"]
+
+
+async def test_a_sweep_that_is_overtaken_by_the_end_of_the_journal() -> None:
+    limits = Limits(sessions=SessionTTLOptions(max_idle_secs=0))
+    name = f"closing-{os.getpid()}"
+    url = postgres.url()
+    url += f"{'&' if '?' in url else '?'}application_name={name}"
+    async with postgres_storage(url) as opener:
+        async with opener(limits=limits) as journal:
+            assert isinstance(journal, PostgresJournal)
+            pool = await pool_of(journal)
+            for n in range(120):
+                await journal.create(NewSession(key=SessionKey.raf(f"{n}")))
+            sweep = asyncio.ensure_future(journal.expire())
+            while not pool.used:  # noqa: ASYNC110  (at the first moment)
+                await asyncio.sleep(0)
+            runner = journal._runner
+            assert runner is not None
+        gone = await sweep
+        assert 0 < len(gone) < 120
+        with pytest.raises(JournalClosedError):
+            await runner.write(lambda tx: tx.rows("SELECT 1"))
+        connection = await asyncpg.connect(postgres.url())
+        left = await connection.fetchval(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", name
+        )
+        await connection.close()
+        assert left == 0

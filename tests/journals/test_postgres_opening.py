@@ -80,6 +80,20 @@ def test_other_urls_are_refused(url: str) -> None:
         PostgresJournal(url)
 
 
+@pytest.mark.parametrize("host", ["h:soon", "h:99999", "a:1,h:soon", "u:s/ecret@h"])
+def test_a_port_that_is_none_is_refused_without_telling(host: str) -> None:
+    with pytest.raises(ValueError, match="port") as caught:
+        PostgresJournal(f"postgresql://me:secret@{host}/d")
+    assert "ecret" not in str(caught.value)
+    assert "soon" not in str(caught.value)
+
+
+def test_hosts_and_ports_that_the_driver_takes() -> None:
+    for host in ("h", "h:", "h:1", "a:1,b:2", "[::1]:5432", "[::1]", "u:p@a,b:3", ""):
+        url = f"postgresql://{host}/d"
+        assert driver_url(url) == (url, None)
+
+
 def test_arguments_are_checked() -> None:
     for arguments in (
         {"durability": "none"},
@@ -248,3 +262,37 @@ asyncio.run(use())
         assert (done.returncode, done.stderr.decode()) == (0, "")
         await connection.execute(f"DROP SCHEMA {schema} CASCADE")
     await connection.close()
+
+
+@pytest.mark.parametrize(
+    "setting", ["default_transaction_read_only=on", "standard_conforming_strings=off"]
+)
+async def test_settings_of_a_role_that_would_refuse_the_journal(
+    schema: str, setting: str
+) -> None:
+    url = postgres.url()
+    name, value = setting.split("=")
+    url += f"{'&' if '?' in url else '?'}{name}={value}"
+    async with PostgresJournal(url, schema=schema) as journal:
+        await journal.create(NEW, batch("e1"))
+        change = Change(app=StateDelta({"a": "\\"}), labels=LabelDelta(["l"]))
+        await journal.append(KEY, batch("e2"))
+        await journal.append(KEY, batch("e3"), change=change)
+        record = await journal.load(KEY, refresh=True)
+        assert (ids(record.entries), record.app_state) == (
+            ["e1", "e2", "e3"],
+            {"a": "\\"},
+        )
+
+
+async def test_a_schema_whose_name_ends_a_quotation() -> None:
+    for name in ("$function$", f"x$function$y$function_$z{uuid4().hex}", "$function"):
+        connection = await asyncpg.connect(postgres.url())
+        try:
+            async with PostgresJournal(postgres.url(), schema=name) as journal:
+                await journal.create(NEW, batch("e1"))
+                await journal.append(KEY, batch("e2"))
+                assert ids((await journal.load(KEY)).entries) == ["e1", "e2"]
+        finally:
+            await connection.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE')
+            await connection.close()

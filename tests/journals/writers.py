@@ -7,6 +7,7 @@ acknowledged; the judge reads these notes beside what the journal gives back.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
 import time
 from collections import defaultdict
@@ -40,6 +41,8 @@ __all__ = (
 )
 
 WRITERS: Final = 8
+APPENDS: Final = 200 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 48
+"""Of each writer."""
 _PATIENCE_SECS: Final = 60.0
 _END_SECS: Final = 120.0
 
@@ -56,7 +59,7 @@ class Job(NamedTuple):
     keys: Sequence[SessionKey]
     folder: Path
     """Where the notes are."""
-    appends: int = 200
+    appends: int = APPENDS
 
     def notes(self, writer: int) -> Path:
         """Return the file of a writer's notes."""
@@ -87,7 +90,7 @@ async def _prepare(job: Job) -> None:
             await journal.create(NewSession(key=key))
 
 
-def prepare(opener: JournalOpener, folder: Path, n: int, appends: int = 200) -> Job:
+def prepare(opener: JournalOpener, folder: Path, n: int, appends: int = APPENDS) -> Job:
     """Make the sessions of a job."""
     job = Job(opener, sessions(n), folder, appends)
     anyio.run(_prepare, job)

@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from raf_session.changes import Change
+from raf_session.changes import Change, LabelDelta, StateDelta
 from raf_session.conformance import JournalHarness, TickingClock
 from raf_session.conformance.journal_values import batch, ids, said, whole
 from raf_session.entries import Counts
@@ -26,13 +26,15 @@ from raf_session.errors import (
 from raf_session.journal import Commit, Journal
 from raf_session.journals.memory import MemoryJournal
 from raf_session.journals.sqlite import SqliteJournal
-from raf_session.options import Limits, NewSession
+from raf_session.keys import ScopeKey, SessionKey
+from raf_session.options import Limits, NewSession, Query
 from raf_session.transfer import copy
 from transfer.transfer_values import (
     ANN,
     BOB,
     RAF,
     BrokenError,
+    Damage,
     Watched,
     everything,
     fill,
@@ -221,6 +223,100 @@ async def test_a_damaged_session_is_reported_and_the_next_is_copied(
         assert report.to_json()["failures"] == [
             {"key": str(ANN), "error": str(damaged)}
         ]
+
+
+PEOPLE = [SessionKey("shop", f"u{n:03}", "", "s") for n in range(20)]
+
+
+@pytest.mark.parametrize("torn", [{0}, {19}, {7}, {3, 4, 5, 18}, set(range(20))])
+@pytest.mark.parametrize("query", [Query(), Query(app="shop", labels=["x"])])
+async def test_heads_that_cannot_be_read_are_reported_and_the_others_copied(
+    tmp_path: Path, torn: set[int], query: Query
+) -> None:
+    path = tmp_path / "s.db"
+    labelled = Change(labels=LabelDelta({"x"}))
+    async with SqliteJournal(path) as source:
+        for key in PEOPLE:
+            await source.create(NewSession(key=key), batch("a"), change=labelled)
+        for n in torn:
+            Damage(path).tear_head(PEOPLE[n])
+        target = MemoryJournal.opened()
+        report = await copy(source, target, query=query)
+        assert [f.key for f in report.failures] == [PEOPLE[n] for n in sorted(torn)]
+        assert {type(f.error) for f in report.failures} == {SessionDamagedError}
+        healthy = {key for n, key in enumerate(PEOPLE) if n not in torn}
+        assert set(await everything(target)) == healthy
+        assert report.copied == len(healthy)
+        again = await copy(source, target, query=query)
+        assert (again.unchanged, len(again.failures)) == (len(healthy), len(torn))
+
+
+@pytest.mark.parametrize("query", [Query(), Query(labels=["x"])])
+async def test_a_state_that_cannot_be_read_is_reported_and_the_next_is_copied(
+    tmp_path: Path, query: Query
+) -> None:
+    path = tmp_path / "s.db"
+    async with SqliteJournal(path) as source:
+        for key in PEOPLE[:3]:
+            state = StateDelta({f"of {key.user}": 1})
+            change = Change(user=state, labels=LabelDelta({"x"}))
+            await source.create(NewSession(key=key), batch("a"), change=change)
+        Damage(path).tear_state("of u001")
+        target = MemoryJournal.opened()
+        report = await copy(source, target, query=query)
+        assert [f.key for f in report.failures] == [ScopeKey("shop", "u001"), PEOPLE[1]]
+        assert set(await everything(target)) == {PEOPLE[0], PEOPLE[2]}
+        assert report.state_keys == 2
+        assert report.to_json()["failures"][0]["key"] == "shop/u001"
+
+
+async def test_where_scopes_cannot_be_listed_those_of_sessions_are_copied() -> None:
+    source = MemoryJournal.opened()
+    for key in PEOPLE[:2]:
+        change = Change(user=StateDelta({"a": 1}), app=StateDelta({"b": 1}))
+        await source.create(NewSession(key=key), batch("a"), change=change)
+    watched = Watched(source)
+
+    async def before(name: str) -> None:
+        if name == "scopes":
+            raise SessionDamagedError("shop/users/u7.json", "jsonl", "torn")
+
+    watched.before = before
+    target = MemoryJournal.opened()
+    report = await copy(watched.journal, target)
+    assert [f.key for f in report.failures] == [ScopeKey("shop")]
+    assert (report.copied, report.state_keys) == (2, 3)
+    assert await everything(target) == await everything(source)
+
+
+async def test_damage_that_is_no_session_ends_the_listing() -> None:
+    source = MemoryJournal.opened()
+    watched = Watched(source)
+    for name in ("a/b/c/d/e", "one"):
+        damage = SessionDamagedError(name, "memory", "torn")
+
+        async def before(call: str, damage: SessionDamagedError = damage) -> None:
+            if call == "scan":
+                raise damage
+
+        watched.before = before
+        with pytest.raises(SessionDamagedError) as caught:
+            await copy(watched.journal, MemoryJournal.opened())
+        assert caught.value is damage
+
+
+async def test_equal_copies_at_once_are_no_conflict() -> None:
+    source, target = MemoryJournal.opened(), MemoryJournal.opened()
+    await source.create(NewSession(key=ANN), batch("a"))
+    watched = Watched(target)
+
+    async def before(name: str) -> None:
+        if name == "create" and watched.calls.count("create") == 1:
+            await copy(source, target)
+
+    watched.before = before
+    report = await copy(source, watched.journal)
+    assert (report.complete, report.copied, report.unchanged) == (True, 0, 1)
 
 
 async def test_an_entry_too_large_for_the_target_leaves_what_is_there(

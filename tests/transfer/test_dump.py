@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -150,6 +151,37 @@ EDITS: dict[str, tuple[int, Callable[[dict[str, Any]], object]]] = {
     "a state of another kind": (0, lambda line: line.update(state=[1])),
     "digests that are none": (0, lambda line: line["request"].update(digests="zz")),
     "a hash out of range": (0, lambda line: line["request"].update(hash=2**64)),
+    "a hash that is a fraction": (0, lambda line: line["request"].update(hash=1.5)),
+    "a hash that is true": (0, lambda line: line["request"].update(hash=True)),
+    "a header of another kind": (0, lambda line: line["request"].update(header="x")),
+    "a format of another kind": (0, lambda line: line["request"].update(format="1")),
+    "no format": (0, lambda line: line["request"].update(format=None)),
+    "a format out of range": (0, lambda line: line["request"].update(format=2**70)),
+    "a version that is true": (0, lambda line: line.update(raf_session_dump=True)),
+    "labels that are an object": (
+        0,
+        lambda line: line["session"].update(labels={"x": 1}),
+    ),
+    "pairs as a state": (0, lambda line: line.update(state=[["a", 1]])),
+    "more in the head": (0, lambda line: line.update(more=1)),
+    "more in the session": (0, lambda line: line["session"].update(more=1)),
+    "more in the request": (0, lambda line: line["request"].update(more=1)),
+    "more in an entry": (1, lambda line: line["archived"].update(more=1)),
+    "more in a body": (1, lambda line: line["archived"]["body"].update(more=1)),
+    "a timestamp that is a text": (
+        1,
+        lambda line: line["archived"]["body"].update(timestamp="12"),
+    ),
+    "a timestamp that is true": (
+        1,
+        lambda line: line["archived"]["body"].update(timestamp=True),
+    ),
+    "a change of state that is none": (
+        1,
+        lambda line: line["archived"]["body"].update(
+            state_delta={"set": {}, "deleted": "x"}
+        ),
+    ),
     "an empty id": (1, lambda line: line["archived"].update(id="")),
     "an unknown kind": (1, lambda line: line["archived"].update(kind="x")),
     "a time of another kind": (1, lambda line: line["archived"].update(stored_at="1")),
@@ -205,6 +237,18 @@ async def test_a_line_that_is_none_is_named(index: int, text: str | bytes) -> No
     lines: list[Any] = list(await made())
     lines[index] = text
     assert (await refused(lines)).line == index + 1
+
+
+@pytest.mark.parametrize("kind", [str, bytes])
+async def test_one_text_is_not_its_lines(kind: type[str | bytes]) -> None:
+    text = "".join(await made())
+    whole: Any = text if kind is str else text.encode()
+    journal = MemoryJournal.opened()
+    with pytest.raises(TypeError, match=f"one {kind.__name__}, not the lines"):
+        await restore(journal, whole)
+    opened = io.StringIO(text) if kind is str else io.BytesIO(text.encode())
+    await restore(journal, opened)
+    assert set(await everything(journal)) == {ANN}
 
 
 async def test_what_comes_behind_the_end_is_refused() -> None:

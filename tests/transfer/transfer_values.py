@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import closing
+from pathlib import Path
 from typing import Any, cast
 
 from raf_session.changes import (
@@ -194,3 +197,28 @@ class Watched:
             self.after = lately
         else:
             self.before = early
+
+
+class Damage:
+    """An SQLite file in which single values can be torn.
+
+    Args:
+        path: where it is made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def tear(self, sql: str, *values: str) -> None:
+        with closing(sqlite3.connect(self.path)) as database, database:
+            assert database.execute(sql, values).rowcount > 0
+
+    def tear_head(self, key: SessionKey) -> None:
+        self.tear(
+            "UPDATE heads SET status = 'none' "
+            "WHERE app = ? AND user = ? AND scope = ? AND session = ?",
+            *key,
+        )
+
+    def tear_state(self, name: str) -> None:
+        self.tear("UPDATE scoped_state SET value = '{torn' WHERE name = ?", name)
