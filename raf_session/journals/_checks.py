@@ -20,7 +20,6 @@ __all__ = (
     "check_unique",
     "cursor_text",
     "read_cursor",
-    "storable",
     "write_cursor",
 )
 
@@ -84,14 +83,6 @@ def check_append(key: SessionKey, entries: Sequence[Entry], trim: int | None) ->
 
 
 # Listings ------------------------------------------------------------------------
-
-
-def storable(name: str) -> bool:
-    """Tell whether a database can be asked for this name: no key holds another."""
-    try:
-        return b"\0" not in name.encode()
-    except UnicodeEncodeError:
-        return False
 
 
 def check_limit(limit: int) -> None:
