@@ -56,7 +56,13 @@ def conform(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("name", ["Plain", "Box.Inner", "made"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Plain",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("Box.Inner", "made")),
+    ],
+)
 def test_what_keeps_all_is_reported(tmp_path: Path, name: str) -> None:
     done = conform(tmp_path, f"mine:{name}", "--name", "mine 1.2")
     assert done.returncode == 0, done.stderr

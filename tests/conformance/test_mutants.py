@@ -100,6 +100,7 @@ def test_the_properties_catch_what_does_not_come_back() -> None:
         run_store_values(store_harness(cut["store", "DropsProviderStates"]), tried)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
     ("kind", "cls"),

@@ -67,6 +67,7 @@ def write_large(n: int, folder: Path, appends: int, size: int) -> None:
     anyio.run(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("appends", "size"),
     [(30, 200_000), pytest.param(200, 200_000, marks=pytest.mark.slow)],
@@ -162,7 +163,7 @@ def do_all(n: int, folder: Path, notes: Path, rounds: int) -> None:
     anyio.run(run)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_splices_and_appends_while_some_are_killed(tmp_path: Path, seed: int) -> None:
     folder, notes = tmp_path / "base", tmp_path / "notes"
     notes.mkdir()

@@ -63,6 +63,7 @@ CHECKS = [
 ]
 
 
+@pytest.mark.slow
 async def test_the_contract_holds_step_by_step() -> None:
     assert len(CHECKS) >= 30
     async with database() as url:

@@ -148,6 +148,7 @@ KEPT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", KEPT)
 async def test_the_contract_holds(pooler: PgBouncer, check: JournalCheck) -> None:
     harness = JournalHarness(

@@ -32,7 +32,7 @@ pytestmark = [
     ),
 ]
 
-ROUNDS: Final = 2
+ROUNDS: Final = 1
 SESSIONS: Final = 200
 
 

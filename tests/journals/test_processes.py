@@ -30,6 +30,14 @@ SHARED = [
 """Those that processes can share."""
 KINDS = [pytest.param(kind, id=name) for name, kind in SERVERS.items()]
 MANY = 2 * WRITERS
+ONE_SOON = [
+    pytest.param(1, id="one"),
+    pytest.param(MANY, id="many", marks=pytest.mark.slow),
+]
+MANY_SOON = [
+    pytest.param(1, id="one", marks=pytest.mark.slow),
+    pytest.param(MANY, id="many"),
+]
 
 
 @pytest.fixture
@@ -44,7 +52,7 @@ def write_under_fire(opener: JournalOpener, folder: Path, sessions: int) -> None
 
 
 @pytest.mark.parametrize("harness", SHARED)
-@pytest.mark.parametrize("sessions", [1, MANY], ids=["one", "many"])
+@pytest.mark.parametrize("sessions", ONE_SOON)
 async def test_writers_are_killed(
     harness: JournalHarness, sessions: int, tmp_path: Path
 ) -> None:
@@ -70,7 +78,7 @@ def write_through(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sessions", [1, MANY], ids=["one", "many"])
+@pytest.mark.parametrize("sessions", MANY_SOON)
 async def test_the_server_is_killed(
     kind: Disturbed, sessions: int, tmp_path: Path
 ) -> None:
@@ -95,7 +103,7 @@ def write_on(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sessions", [1, MANY], ids=["one", "many"])
+@pytest.mark.parametrize("sessions", ONE_SOON)
 async def test_connections_are_cut(
     kind: Disturbed, sessions: int, tmp_path: Path
 ) -> None:

@@ -72,10 +72,12 @@ async def keeps_the_contract(url: str) -> None:
     assert [str(o) for o in outcomes if o.result == "broken"] == []
 
 
+@pytest.mark.slow
 async def test_a_cluster_keeps_the_contract(cluster: Cluster) -> None:
     await keeps_the_contract(cluster.url)
 
 
+@pytest.mark.slow
 async def test_sentinels_keep_the_contract(sentinels: Sentinels) -> None:
     await keeps_the_contract(sentinels.url)
 
