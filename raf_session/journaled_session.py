@@ -21,7 +21,7 @@ from raf_session.errors import (
 from raf_session.journal import Commit, Journal
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage
-from raf_session.options import EVERYTHING, NewSession, Window
+from raf_session.options import EVERYTHING, WHOLE, NewSession, Window
 from raf_session.session_replica import ReplicaSession
 from raf_session.turns import Turn
 
@@ -203,17 +203,14 @@ class JournaledSession(ReplicaSession):
     async def _read(self, *, whole: bool = False) -> None:
         while True:
             known = self._head
-            if not whole:
-                record = await self._journal.load(
-                    known.key, Window(after_seq=known.last_seq)
-                )
-                whole = (
-                    record.head.spliced_at != known.spliced_at
-                    or record.head.revision < known.revision
-                )
-            if whole:
-                record = await self._journal.load(known.key)
-            if self._take(record, known, whole=whole):
+            window = WHOLE if whole else Window(after_seq=known.last_seq)
+            record = await self._journal.load(known.key, window)
+            head = record.head
+            if not whole and (
+                head.spliced_at != known.spliced_at or head.revision < known.revision
+            ):
+                whole = True
+            elif self._take(record, known, whole=whole):
                 return
 
     async def __aenter__(self) -> Self:

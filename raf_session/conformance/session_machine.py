@@ -74,7 +74,7 @@ class SessionMachine(RuleBasedStateMachine):
     def __init__(self, harness: SessionHarness, portal: BlockingPortal) -> None:
         super().__init__()
         self.portal = portal
-        self.claims = harness.capabilities
+        self.claims: frozenset[SessionCapability] = harness.capabilities
         self.stack: ExitStack = ExitStack()
         self.clock: TickingClock = TickingClock()
         opened = portal.wrap_async_context_manager(harness.opened())

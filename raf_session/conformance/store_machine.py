@@ -58,7 +58,7 @@ class StoreMachine(RuleBasedStateMachine):
     def __init__(self, harness: StoreHarness, portal: BlockingPortal) -> None:
         super().__init__()
         self.portal = portal
-        self.claims = harness.capabilities
+        self.claims: frozenset[StoreCapability] = harness.capabilities
         self.stack: ExitStack = ExitStack()
         self.clock: TickingClock = TickingClock()
         self.model: StoreModel = StoreModel(self.clock)

@@ -28,7 +28,7 @@ from raf_session.journals.memory import MemoryJournal
 from raf_session.stores import SessionStore
 
 NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-SEEDS = range(20) if NIGHTLY else range(4)
+SEEDS = range(20) if NIGHTLY else range(2)
 BACKENDS = ("asyncio", "trio")
 FEW = 8
 LINES = 15
