@@ -53,10 +53,6 @@ async def redis_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]
                 await client.delete(key)
 
 
-IDLE_SCHEMAS: list[str] = []
-"""Schemas of the private server that were used and emptied: making one is slow."""
-
-
 @asynccontextmanager
 async def postgres_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]:
     """Storage in a schema of its own."""
@@ -64,28 +60,13 @@ async def postgres_storage(url: str | None = None) -> AsyncGenerator[JournalOpen
 
     from raf_session.journals.postgres import PostgresJournal  # noqa: PLC0415
 
-    private = url is None and "RAF_TEST_POSTGRES_URL" not in os.environ
-    url = url or postgres.url()
-    schema = IDLE_SCHEMAS.pop() if private and IDLE_SCHEMAS else f"test_{uuid4().hex}"
-
-    async def run(statement: str) -> None:
-        connection = await asyncpg.connect(url)
-        try:
-            await connection.execute(statement)
-        finally:
-            await connection.close()
-
-    kept = False
+    url, schema = url or postgres.url(), f"test_{uuid4().hex}"
     try:
         yield partial(PostgresJournal, url, schema=schema)
-        if private:
-            with suppress(asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
-                await run(f"DELETE FROM {schema}.heads; DELETE FROM {schema}.scopes")  # noqa: S608
-                IDLE_SCHEMAS.append(schema)
-                kept = True
     finally:
-        if not kept:
-            await run(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        connection = await asyncpg.connect(url)
+        await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        await connection.close()
 
 
 IDLE_DATABASES: dict[str, list[str]] = {}

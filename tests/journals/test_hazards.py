@@ -216,10 +216,10 @@ async def test_short_lives_leave_no_memory(harness: JournalHarness) -> None:
             await journal.append(key, batch("b"))
             await journal.delete(key)
 
-        for n in range(300):  # what is bounded is full then
-            await live(n)
         tracemalloc.start()
         try:
+            for n in range(300):  # what is bounded is full then
+                await live(n)
             before = tracemalloc.take_snapshot()
             for n in range(300, 400):
                 await live(n)
