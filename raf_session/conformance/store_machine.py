@@ -184,6 +184,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         session_id = handle.session.session_id
         before = deepcopy(self.model.stored.get(session_id))
+        doubtful = set(self.model.doubtful)
         fresh = [other.fresh for other in self.model.handles]
         try:
             self.model.save(handle)
@@ -191,7 +192,12 @@ class StoreMachine(RuleBasedStateMachine):
             return
         save = partial(self.store(handle.on).save_session, handle.session)
         self.do(interrupted, turns, save)
-        if not self._is_stored(session_id, handle.on):
+        if self.model.alive(session_id) is None:
+            # It has expired as it is stored: only a sweep could tell that it was.
+            if before is None or session_id in doubtful:
+                self.model.doubtful.add(session_id)
+        elif not self._is_stored(session_id, handle.on):
+            self.model.doubtful = doubtful
             for other, was in zip(self.model.handles, fresh, strict=True):
                 other.fresh = was
             self.model.stored.pop(session_id, None)
