@@ -23,6 +23,7 @@ from raf_session.options import WHOLE, Limits, NewSession, Query, Window
 __all__ = (
     "Codec",
     "Commit",
+    "Durability",
     "Journal",
     "Listed",
     "Order",
@@ -32,6 +33,11 @@ __all__ = (
 
 Order: TypeAlias = Literal["activity", "key"]
 """`activity`: last active first, for people. `key`: complete, for copies and sweeps."""
+
+
+Durability: TypeAlias = Literal["kill", "power"]
+"""``kill``: what was acknowledged survives the end of every process; ``power``: it is
+on the disk before it is acknowledged."""
 
 
 class Commit(NamedTuple):

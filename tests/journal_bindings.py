@@ -6,16 +6,23 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+import asyncmy
+import asyncpg
+from redis.asyncio import Redis
 from servers import mariadb, postgres, redis
 
 from raf_session.conformance import Capability, JournalHarness, JournalOpener
+from raf_session.journals.jsonl import JsonlJournal
 from raf_session.journals.memory import MemoryJournal
+from raf_session.journals.mysql import MysqlJournal
+from raf_session.journals.postgres import PostgresJournal
+from raf_session.journals.redis import RedisJournal
+from raf_session.journals.sqlite import SqliteJournal
 
 EVERYTHING = frozenset(Capability)
 ON_ASYNCIO = EVERYTHING - {Capability.TRIO}
@@ -23,16 +30,12 @@ ON_ASYNCIO = EVERYTHING - {Capability.TRIO}
 
 @asynccontextmanager
 async def jsonl_storage() -> AsyncGenerator[JournalOpener]:
-    from raf_session.journals.jsonl import JsonlJournal  # noqa: PLC0415
-
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         yield partial(JsonlJournal, Path(folder))
 
 
 @asynccontextmanager
 async def sqlite_storage() -> AsyncGenerator[JournalOpener]:
-    from raf_session.journals.sqlite import SqliteJournal  # noqa: PLC0415
-
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         yield partial(SqliteJournal, Path(folder) / "sessions.db")
 
@@ -40,10 +43,6 @@ async def sqlite_storage() -> AsyncGenerator[JournalOpener]:
 @asynccontextmanager
 async def redis_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]:
     """Storage under a key prefix of its own."""
-    from redis.asyncio import Redis  # noqa: PLC0415
-
-    from raf_session.journals.redis import RedisJournal  # noqa: PLC0415
-
     url, prefix = url or redis.url(), f"test-{uuid4().hex}"
     try:
         yield partial(RedisJournal, url, prefix=prefix)
@@ -56,10 +55,6 @@ async def redis_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]
 @asynccontextmanager
 async def postgres_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]:
     """Storage in a schema of its own."""
-    import asyncpg  # noqa: PLC0415
-
-    from raf_session.journals.postgres import PostgresJournal  # noqa: PLC0415
-
     url, schema = url or postgres.url(), f"test_{uuid4().hex}"
     try:
         yield partial(PostgresJournal, url, schema=schema)
@@ -76,10 +71,6 @@ IDLE_DATABASES: dict[str, list[str]] = {}
 @asynccontextmanager
 async def mysql_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]:
     """Storage in a database of its own."""
-    import asyncmy  # noqa: PLC0415
-
-    from raf_session.journals.mysql import MysqlJournal  # noqa: PLC0415
-
     server = urlsplit(url or mariadb.url())
 
     async def run(*statements: str) -> None:
@@ -119,17 +110,11 @@ HARNESSES = [
         MemoryJournal,
         *(Capability.CODEC, Capability.THREADS, Capability.TRIO),
     ),
-    *(
-        JournalHarness(name, storage, capabilities)
-        for name, module, storage, capabilities in (
-            ("jsonl", "jsonl", jsonl_storage, EVERYTHING),
-            ("sqlite", "sqlite", sqlite_storage, EVERYTHING),
-            ("redis", "redis", redis_storage, ON_ASYNCIO),
-            ("postgresql", "postgres", postgres_storage, ON_ASYNCIO),
-            ("mariadb", "mysql", mysql_storage, ON_ASYNCIO),
-        )
-        if find_spec(f"raf_session.journals.{module}") is not None
-    ),
+    JournalHarness("jsonl", jsonl_storage, EVERYTHING),
+    JournalHarness("sqlite", sqlite_storage, EVERYTHING),
+    JournalHarness("redis", redis_storage, ON_ASYNCIO),
+    JournalHarness("postgresql", postgres_storage, ON_ASYNCIO),
+    JournalHarness("mariadb", mysql_storage, ON_ASYNCIO),
 ]
 if mysql_url := mariadb.mysql_url():
     HARNESSES.append(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from heapq import nsmallest
 from typing import Final
@@ -62,57 +63,54 @@ class Listing:
 
     def sessions(self, app: str | None = None) -> list[Seen]:
         """Return the sessions that have a file: of an app, or all."""
-        root = self._folder.root
         with self._mutex:
             kept = self._heads
             if kept is None:
-                kept = self._heads = read_catalog(self._path, root)
-        folders: list[str] = []
-        if app is not None:
-            folders.append(f"{root}/{safe_component(app)}")
-        else:
-            with os.scandir(root) as found:
-                names = [x.name for x in found if x.is_dir()]
-            folders += [f"{root}/{name}" for name in names if name != OWN_FOLDER]
+                kept = self._heads = read_catalog(self._path, self._folder.root)
         seen: dict[str, Seen] = {}
         fleeting: list[Seen] = []
         news = 0
-        while folders:
-            try:
-                found = os.scandir(folders.pop())
-            except FileNotFoundError:
-                continue  # it has gone meanwhile
-            with found:
-                for entry in found:
-                    path = entry.path
-                    if path.endswith(".jsonl"):
-                        try:
-                            status = entry.stat()
-                        except FileNotFoundError:
-                            continue
-                        known = kept.get(path)
-                        if (
-                            known is not None
-                            and known[2] == status.st_mtime_ns
-                            and known[1] == status.st_size
-                            and known[0] == status.st_ino
-                        ):
-                            seen[path] = known
-                            continue
-                        settled = time.time_ns() - status.st_mtime_ns > _SETTLED_NS
-                        head = self._head(path, status) if status.st_size else None
-                        if head is not None:
-                            news += 1
-                            if settled and len(seen) < _MAX_HEADS:
-                                seen[path] = Seen.of(status, head)
-                            else:
-                                fleeting.append(Seen.of(status, head))
-                    elif "." not in entry.name and entry.is_dir():
-                        folders.append(path)
+        for path, status in self._files(app):
+            known = kept.get(path)
+            if known is not None and known[:3] == (
+                status.st_ino,
+                status.st_size,
+                status.st_mtime_ns,
+            ):
+                seen[path] = known
+                continue
+            settled = time.time_ns() - status.st_mtime_ns > _SETTLED_NS
+            head = self._head(path, status) if status.st_size else None
+            if head is None:
+                continue
+            news += 1
+            if settled and len(seen) < _MAX_HEADS:
+                seen[path] = Seen.of(status, head)
+            else:
+                fleeting.append(Seen.of(status, head))
         with self._mutex:
             self._heads = seen if app is None else kept | seen
             self._news += news
         return [*seen.values(), *fleeting]
+
+    def _files(self, app: str | None) -> Iterator[tuple[str, os.stat_result]]:
+        """Walk over the files of sessions: of an app, or all."""
+        root = self._folder.root
+        if app is not None:
+            folders = [f"{root}/{safe_component(app)}"]
+        else:
+            with os.scandir(root) as found:
+                names = [entry.name for entry in found if entry.is_dir()]
+            folders = [f"{root}/{name}" for name in names if name != OWN_FOLDER]
+        while folders:
+            # What has gone meanwhile is passed over.
+            with suppress(FileNotFoundError), os.scandir(folders.pop()) as found:
+                for entry in found:
+                    if entry.path.endswith(".jsonl"):
+                        with suppress(FileNotFoundError):
+                            yield entry.path, entry.stat()
+                    elif "." not in entry.name and entry.is_dir():
+                        folders.append(entry.path)
 
     def _head(self, path: str, status: os.stat_result) -> SessionHead | None:
         sidecar = read_sidecar(path)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from raf_session.clock import from_micros, to_micros
@@ -19,10 +17,11 @@ from raf_session.journals._jsonl_lines import Line, Place, is_entry, place_of, r
 from raf_session.journals._jsonl_logs import Log
 from raf_session.journals._jsonl_slots import Slot, hold, read_rows
 from raf_session.journals._records import Found, record_of
+from raf_session.journals._windows import within
 from raf_session.keys import SessionKey
 from raf_session.options import WHOLE, Window
 
-__all__ = ("Load", "within")
+__all__ = ("Load",)
 
 _BLOCK: Final = 64 * 1024
 
@@ -89,21 +88,6 @@ class Load(NamedTuple):
         if window == WHOLE:
             return None
         return _last_rows(slot.fd, log.end, head, window)
-
-
-def within(places: list[Place], window: Window) -> list[Place]:
-    """Return those of the active entries that are in the window."""
-    low, high = 0, len(places)
-    if window.after_seq is not None:
-        low = bisect_right(places, window.after_seq, key=attrgetter("seq"))
-    if window.before_seq is not None:
-        high = bisect_left(places, window.before_seq, key=attrgetter("seq"))
-    if window.after_time is not None:
-        moment = to_micros(window.after_time)
-        low = max(low, bisect_right(places, moment, key=attrgetter("stored_at")))
-    if window.last is not None:
-        low = max(low, high - window.last)
-    return places[low:high]
 
 
 def _refresh(slot: Slot, log: Log, head: SessionHead, now: int) -> SessionHead:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,9 +11,8 @@ from raf_session.encoding import Row
 from raf_session.entries import Entry, SessionHead
 from raf_session.frozen import FrozenDict
 from raf_session.keys import SessionKey
-from raf_session.options import Window
 
-__all__ = ("MemoryScope", "MemorySession", "by_name", "rank", "within")
+__all__ = ("MemoryScope", "MemorySession", "by_name", "rank")
 
 
 @dataclass(slots=True)
@@ -53,17 +51,3 @@ def by_name(state: dict[str, Any]) -> FrozenDict[Any]:
 
 def rank(session: MemorySession) -> tuple[int, SessionKey]:
     return -to_micros(session.head.last_active_at), session.head.key
-
-
-def within(rows: list[Row], window: Window) -> list[Row]:
-    low, high = 0, len(rows)
-    if window.after_seq is not None:
-        low = bisect_right(rows, window.after_seq, key=lambda row: row.seq)
-    if window.before_seq is not None:
-        high = bisect_left(rows, window.before_seq, key=lambda row: row.seq)
-    if window.after_time is not None:
-        moment = to_micros(window.after_time)
-        low = max(low, bisect_right(rows, moment, key=lambda row: row.stored_at))
-    if window.last is not None:
-        low = max(low, high - window.last)
-    return rows[low:high]

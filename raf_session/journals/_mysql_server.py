@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import Final, Literal
+from typing import Final
 
 from raf_session.errors import StorageError
+from raf_session.journal import Durability
 from raf_session.journals._mysql_connections import MysqlConnection
 from raf_session.journals._mysql_faults import BACKEND, code_of
 
@@ -16,9 +17,7 @@ _LEAST: Final = {"MariaDB": (10, 6), "MySQL": (8, 0)}
 _UNKNOWN_VARIABLE: Final = 1193
 
 
-async def check_server(
-    connection: MysqlConnection, durability: Literal["kill", "power"]
-) -> None:
+async def check_server(connection: MysqlConnection, durability: Durability) -> None:
     """Check the version of the server, and that it keeps what it acknowledges.
 
     Raises:

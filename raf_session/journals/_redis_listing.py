@@ -150,7 +150,7 @@ class Listing:
             active = to_micros(stored.head.last_active_at)
             if active > item.active and float(active) != float(item.active):
                 core.index.move(moves, item.member, active)
-            fits = _matches(core, stored, query, now)
+            fits = core.rules.matches(stored.head, query, now)
             matching.append((item, stored if fits else None))
         await operate(link, moves)
         await self._repair.forget(link, phantoms)
@@ -188,17 +188,3 @@ def _prefix(query: Query) -> bytes:
             break
         prefix += f"{part}\0"
     return prefix.encode()
-
-
-def _matches(core: Core, stored: Stored, query: Query, now: int) -> bool:
-    head = stored.head
-    key = head.key
-    return (
-        query.app in {None, key.app}
-        and query.user in {None, key.user}
-        and query.scope in {None, key.scope}
-        and head.labels.issuperset(query.labels)
-        and (query.active_since is None or head.last_active_at >= query.active_since)
-        and (query.active_before is None or head.last_active_at < query.active_before)
-        and not core.rules.sessions.head_expired(head, now)
-    )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from redis.exceptions import RedisError, ResponseError
 
 from raf_session.errors import SchemaVersionError, StorageError
+from raf_session.journal import Durability
 from raf_session.journals._redis_clients import Client
 from raf_session.journals._redis_core import Core, text
 from raf_session.journals._redis_faults import BACKEND
@@ -31,7 +32,7 @@ class Opening(NamedTuple):
 
     core: Core
     repair: Repair
-    durability: Literal["kill", "power"]
+    durability: Durability
 
     async def run(self, link: Link) -> bool:
         """Check the server; tell whether its scripts may touch keys of all slots.

@@ -18,7 +18,7 @@ from raf_session.errors import (
 from raf_session.expiry import ExpiryRule
 from raf_session.journals._rows import total
 from raf_session.keys import ScopeKey, SessionKey
-from raf_session.options import Limits, NewSession
+from raf_session.options import Limits, NewSession, Query
 
 __all__ = ("Rules", "app_scope", "described", "merge", "touched", "user_scope")
 
@@ -74,6 +74,20 @@ class Rules:
         if head.schema > BODY_VERSION:
             raise SchemaVersionError(self.backend, head.schema, BODY_VERSION)
         return head
+
+    def matches(self, head: SessionHead, query: Query, now: int) -> bool:
+        """Tell whether a listing shows this session: live, and as it asks."""
+        key = head.key
+        since, before = query.active_since, query.active_before
+        return (
+            query.app in {None, key.app}
+            and query.user in {None, key.user}
+            and query.scope in {None, key.scope}
+            and head.labels.issuperset(query.labels)
+            and (since is None or head.last_active_at >= since)
+            and (before is None or head.last_active_at < before)
+            and not self.sessions.head_expired(head, now)
+        )
 
     # Heads -----------------------------------------------------------------------
 

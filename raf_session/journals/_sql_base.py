@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, Literal, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from typing_extensions import override
 
@@ -18,7 +18,8 @@ from raf_session.errors import (
     JournalClosedError,
     SessionDamagedError,
 )
-from raf_session.journal import Codec, Journal
+from raf_session.journal import Codec, Durability
+from raf_session.journals._base import DurableJournal
 from raf_session.journals._rules import Rules
 from raf_session.journals._sql_changes import Changes
 from raf_session.journals._sql_dialect import Dialect, Pool
@@ -36,7 +37,7 @@ __all__ = ("SqlBase",)
 _T = TypeVar("_T")
 
 
-class SqlBase(Journal):
+class SqlBase(DurableJournal):
     """What the journals in server databases have in common, beside the primitives.
 
     Args:
@@ -60,18 +61,16 @@ class SqlBase(Journal):
         limits: Limits | None,
         clock: Clock,
         codec: Codec | None,
-        durability: Literal["kill", "power"],
+        durability: Durability,
         busy_timeout_secs: float,
     ) -> None:
-        if durability not in {"kill", "power"}:
-            raise ValueError(f"{durability!r} is no durability: kill or power")
         if not busy_timeout_secs >= 0:
             raise ValueError(f"busy_timeout_secs={busy_timeout_secs} is negative")
         self._dialect = dialect
         self._given = given
-        self._durability: Final = durability
         self._busy_timeout_secs: Final = busy_timeout_secs
-        self._rules = Rules(dialect.backend, limits or Limits(), clock)
+        rules = Rules(dialect.backend, limits or Limits(), clock)
+        super().__init__(rules, durability)
         self._bodies = BodyFormat(dialect.backend, codec, self.limits.max_entry_bytes)
         self._values = Values(dialect.backend, codec)
         self._changes = Changes(dialect, self._rules)
@@ -82,29 +81,6 @@ class SqlBase(Journal):
         self._runner: Runner | None = None
         self._max_body: int | None = None
         """The largest body that the server takes; known when it is open."""
-
-    @property
-    @override
-    def backend(self) -> str:
-        """The name of the backend."""
-        return self._dialect.backend
-
-    @property
-    @override
-    def limits(self) -> Limits:
-        """What the journal enforces."""
-        return self._rules.limits
-
-    @property
-    @override
-    def clock(self) -> Clock:
-        """Whose time decides."""
-        return self._rules.clock
-
-    @property
-    def durability(self) -> Literal["kill", "power"]:
-        """What an acknowledged write survives."""
-        return self._durability
 
     # Opening and closing ---------------------------------------------------------
 

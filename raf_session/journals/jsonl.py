@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Self
 
 from typing_extensions import override
 
@@ -15,8 +15,9 @@ from raf_session.clock import Clock, utc_now
 from raf_session.encoding import BodyFormat
 from raf_session.entries import Entry, Record
 from raf_session.errors import JournalClosedError, StorageError
-from raf_session.journal import Codec, Commit, Journal, Order, Page, ScopedState
+from raf_session.journal import Codec, Commit, Durability, Order, Page, ScopedState
 from raf_session.journals import _checks, _splices
+from raf_session.journals._base import DurableJournal
 from raf_session.journals._jsonl_changes import NO_ALTERATION, Alteration
 from raf_session.journals._jsonl_files import BACKEND
 from raf_session.journals._jsonl_folder import Folder
@@ -38,7 +39,7 @@ def _warn(where: str, detail: str) -> None:
     warnings.warn(f"{where}: {detail}", RuntimeWarning, stacklevel=2)
 
 
-class JsonlJournal(Journal):
+class JsonlJournal(DurableJournal):
     """Sessions in append-only files, one each, shared by threads and processes.
 
     ``{base}/{agent}/{channel}/{scope}_{id}.jsonl`` for the keys of agents,
@@ -79,7 +80,7 @@ class JsonlJournal(Journal):
         limits: Limits | None = None,
         clock: Clock = utc_now,
         codec: Codec | None = None,
-        durability: Literal["kill", "power"] = "kill",
+        durability: Durability = "kill",
         strict: bool = False,
         busy_timeout_secs: float = 30.0,
         report: Callable[[str, str], None] = _warn,
@@ -87,47 +88,21 @@ class JsonlJournal(Journal):
         name = os.fsdecode(path)
         if not name:
             raise ValueError("an empty path is no directory")
-        if durability not in {"kill", "power"}:
-            raise ValueError(f"{durability!r} is no durability: kill or power")
         if not busy_timeout_secs >= 0:
             raise ValueError(f"busy_timeout_secs={busy_timeout_secs} is negative")
         self._path = os.path.abspath(name)  # noqa: PTH100  (links stay as they are)
-        self._durability: Final = durability
         self._strict: Final = strict
         self._busy_timeout_secs: Final = busy_timeout_secs
         self._report: Final = report
-        self._rules = Rules(BACKEND, limits or Limits(), clock)
+        super().__init__(Rules(BACKEND, limits or Limits(), clock), durability)
         self._bodies = BodyFormat(BACKEND, codec, self.limits.max_entry_bytes)
         self._values = Values(BACKEND, codec)
         self._runner: Runner | None = None
 
     @property
-    @override
-    def backend(self) -> str:
-        """``jsonl``."""
-        return BACKEND
-
-    @property
-    @override
-    def limits(self) -> Limits:
-        """What the journal enforces."""
-        return self._rules.limits
-
-    @property
-    @override
-    def clock(self) -> Clock:
-        """Whose time decides."""
-        return self._rules.clock
-
-    @property
     def path(self) -> str:
         """The base directory, absolute."""
         return self._path
-
-    @property
-    def durability(self) -> Literal["kill", "power"]:
-        """What an acknowledged write survives."""
-        return self._durability
 
     # Opening and closing ---------------------------------------------------------
 

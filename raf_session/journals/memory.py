@@ -17,23 +17,24 @@ from raf_session.encoding import BodyFormat
 from raf_session.entries import Entry, Record, SessionHead
 from raf_session.errors import JournalClosedError, SessionExistsError
 from raf_session.frozen import EMPTY
-from raf_session.journal import Codec, Commit, Journal, Listed, Order, Page, ScopedState
+from raf_session.journal import Codec, Commit, Listed, Order, Page, ScopedState
 from raf_session.journals import _checks, _rows, _rules, _splices
+from raf_session.journals._base import BaseJournal
 from raf_session.journals._memory_records import (
     MemoryScope,
     MemorySession,
     by_name,
     rank,
-    within,
 )
 from raf_session.journals._rules import Rules
+from raf_session.journals._windows import within
 from raf_session.keys import ScopeKey, SessionKey
 from raf_session.options import WHOLE, Limits, NewSession, Query, Window
 
 __all__ = ("MemoryJournal",)
 
 
-class MemoryJournal(Journal):
+class MemoryJournal(BaseJournal):
     """Sessions in dicts: gone with the object, safe from any thread and event loop.
 
     Bodies are kept as JSON text, so that everything behaves as it does on disk.
@@ -51,7 +52,7 @@ class MemoryJournal(Journal):
         clock: Clock = utc_now,
         codec: Codec | None = None,
     ) -> None:
-        self._rules = Rules("memory", limits or Limits(), clock)
+        super().__init__(Rules("memory", limits or Limits(), clock))
         self._bodies = BodyFormat("memory", codec, self.limits.max_entry_bytes)
         self._lock = threading.Lock()
         self._open = False
@@ -65,24 +66,6 @@ class MemoryJournal(Journal):
         journal = cls(limits=limits, clock=clock)
         journal._open = True
         return journal
-
-    @property
-    @override
-    def backend(self) -> str:
-        """``memory``."""
-        return "memory"
-
-    @property
-    @override
-    def limits(self) -> Limits:
-        """What the journal enforces."""
-        return self._rules.limits
-
-    @property
-    @override
-    def clock(self) -> Clock:
-        """Whose time decides."""
-        return self._rules.clock
 
     @override
     async def __aenter__(self) -> Self:
@@ -423,20 +406,7 @@ class MemoryJournal(Journal):
             )
 
     def _matches(self, head: SessionHead, query: Query, now: int) -> bool:
-        key = head.key
-        return (
-            query.app in {None, key.app}
-            and query.user in {None, key.user}
-            and query.scope in {None, key.scope}
-            and head.labels.issuperset(query.labels)
-            and (
-                query.active_since is None or head.last_active_at >= query.active_since
-            )
-            and (
-                query.active_before is None or head.last_active_at < query.active_before
-            )
-            and not self._rules.sessions.head_expired(head, now)
-        )
+        return self._rules.matches(head, query, now)
 
     @override
     async def expire(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ssl as tls
 from collections.abc import Awaitable, Callable
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 from typing_extensions import override
 
 from raf_session.clock import Clock, utc_now
 from raf_session.errors import StorageError
-from raf_session.journal import Codec, Commit
+from raf_session.journal import Codec, Commit, Durability
 from raf_session.journals._mysql_append import arguments, commit_of, is_plain
 from raf_session.journals._mysql_connections import MysqlConnection
 from raf_session.journals._mysql_dialect import MysqlDialect
@@ -83,7 +83,7 @@ class MysqlJournal(SqlJournal):
         limits: Limits | None = None,
         clock: Clock = utc_now,
         codec: Codec | None = None,
-        durability: Literal["kill", "power"] = "kill",
+        durability: Durability = "kill",
         migrate: bool = True,
         busy_timeout_secs: float = 30.0,
         pool_size: int = 10,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, cast
+from typing import Final, cast
 
 from typing_extensions import override
 
 from raf_session.clock import Clock, utc_now
-from raf_session.journal import Codec, Commit
+from raf_session.journal import Codec, Commit, Durability
 from raf_session.journals._postgres_append import call, is_plain
 from raf_session.journals._postgres_dialect import BACKEND, PostgresDialect
 from raf_session.journals._postgres_driver import DriverPool
@@ -66,7 +66,7 @@ class PostgresJournal(SqlJournal):
         limits: Limits | None = None,
         clock: Clock = utc_now,
         codec: Codec | None = None,
-        durability: Literal["kill", "power"] = "kill",
+        durability: Durability = "kill",
         schema: str = "raf_session",
         migrate: bool = True,
         pool_size: int = 10,

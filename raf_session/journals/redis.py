@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from types import TracebackType
-from typing import Final, Literal, Self, cast
+from typing import Final, Self, cast
 
 from typing_extensions import override
 
@@ -14,8 +14,9 @@ from raf_session.clock import Clock, utc_now
 from raf_session.encoding import BodyFormat
 from raf_session.entries import Entry, Record
 from raf_session.errors import JournalClosedError, StorageError
-from raf_session.journal import Codec, Commit, Journal, Order, Page, ScopedState
+from raf_session.journal import Codec, Commit, Durability, Order, Page, ScopedState
 from raf_session.journals import _checks, _splices
+from raf_session.journals._base import DurableJournal
 from raf_session.journals._redis_appends import Append
 from raf_session.journals._redis_clients import Client, client_maker, handed_in
 from raf_session.journals._redis_core import Core, protected
@@ -40,7 +41,7 @@ from raf_session.options import WHOLE, Limits, NewSession, Query, Window
 __all__ = ("RedisJournal",)
 
 
-class RedisJournal(Journal):
+class RedisJournal(DurableJournal):
     """Sessions in Redis 7.0 or later, Valkey, a Cluster, or behind Sentinels.
 
     An append is one round trip.  By URL the journal makes one client for each event
@@ -74,14 +75,12 @@ class RedisJournal(Journal):
         limits: Limits | None = None,
         clock: Clock = utc_now,
         codec: Codec | None = None,
-        durability: Literal["kill", "power"] = "kill",
+        durability: Durability = "kill",
         prefix: str = "raf",
         wait_replicas: int = 0,
         wait_timeout_secs: float = 1.0,
         expiry_grace_secs: float = 3600.0,
     ) -> None:
-        if durability not in {"kill", "power"}:
-            raise ValueError(f"{durability!r} is no durability: kill or power")
         if wait_replicas < 0:
             raise ValueError(f"wait_replicas={wait_replicas} is negative")
         if not 0 < wait_timeout_secs < float("inf"):
@@ -95,10 +94,10 @@ class RedisJournal(Journal):
             if isinstance(target, str)
             else handed_in(cast("Client", target))
         )
-        self._durability: Final = durability
         self._wait_replicas = wait_replicas
         self._wait_ms = max(1, round(wait_timeout_secs * 1000))
         rules = Rules(BACKEND, limits or Limits(), clock)
+        super().__init__(rules, durability)
         names = Names(prefix)
         self._core = Core(
             rules,
@@ -116,32 +115,9 @@ class RedisJournal(Journal):
         self._links: Links | None = None
 
     @property
-    @override
-    def backend(self) -> str:
-        """``redis``."""
-        return BACKEND
-
-    @property
-    @override
-    def limits(self) -> Limits:
-        """What the journal enforces."""
-        return self._core.rules.limits
-
-    @property
-    @override
-    def clock(self) -> Clock:
-        """Whose time decides."""
-        return self._core.rules.clock
-
-    @property
     def prefix(self) -> str:
         """What stands in front of all keys."""
         return self._core.names.prefix
-
-    @property
-    def durability(self) -> Literal["kill", "power"]:
-        """What an acknowledged write survives."""
-        return self._durability
 
     # Opening and closing ---------------------------------------------------------
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection, Sequence
 from sqlite3 import Cursor
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Self
 from weakref import finalize
 
 from typing_extensions import override
@@ -17,8 +17,9 @@ from raf_session.clock import Clock, utc_now
 from raf_session.encoding import BodyFormat
 from raf_session.entries import Entry, Record
 from raf_session.errors import JournalClosedError, StorageError
-from raf_session.journal import Codec, Commit, Journal, Order, Page, ScopedState
+from raf_session.journal import Codec, Commit, Durability, Order, Page, ScopedState
 from raf_session.journals import _checks, _splices
+from raf_session.journals._base import DurableJournal
 from raf_session.journals._records import NO_STATE, Found, Scoped
 from raf_session.journals._rules import Rules
 from raf_session.journals._sqlite_changes import NO_ALTERATION, Alteration
@@ -44,7 +45,7 @@ from raf_session.options import WHOLE, Limits, NewSession, Query, Window
 __all__ = ("SqliteJournal",)
 
 
-class SqliteJournal(Journal):
+class SqliteJournal(DurableJournal):
     """Sessions in one SQLite file, shared by threads, event loops and processes.
 
     A short write is made on the thread of the event loop, where nothing can block it:
@@ -71,20 +72,17 @@ class SqliteJournal(Journal):
         limits: Limits | None = None,
         clock: Clock = utc_now,
         codec: Codec | None = None,
-        durability: Literal["kill", "power"] = "kill",
+        durability: Durability = "kill",
         busy_timeout_secs: float = 30.0,
     ) -> None:
         name = os.fsdecode(path)
         if name in {"", ":memory:"}:
             raise ValueError(f"{name!r} is no file; memory:// keeps sessions in memory")
-        if durability not in {"kill", "power"}:
-            raise ValueError(f"{durability!r} is no durability: kill or power")
         if not busy_timeout_secs >= 0:
             raise ValueError(f"busy_timeout_secs={busy_timeout_secs} is negative")
         self._path = os.path.abspath(name)  # noqa: PTH100  (links stay as they are)
-        self._durability: Final = durability
         self._busy_timeout_secs: Final = busy_timeout_secs
-        self._rules = Rules(BACKEND, limits or Limits(), clock)
+        super().__init__(Rules(BACKEND, limits or Limits(), clock), durability)
         self._bodies = BodyFormat(BACKEND, codec, self.limits.max_entry_bytes)
         self._values = Values(BACKEND, codec)
         self._reads = Reads(self._rules, self._bodies, self._values)
@@ -94,32 +92,9 @@ class SqliteJournal(Journal):
         self._finalizer: finalize[[], Self] | None = None
 
     @property
-    @override
-    def backend(self) -> str:
-        """``sqlite``."""
-        return BACKEND
-
-    @property
-    @override
-    def limits(self) -> Limits:
-        """What the journal enforces."""
-        return self._rules.limits
-
-    @property
-    @override
-    def clock(self) -> Clock:
-        """Whose time decides."""
-        return self._rules.clock
-
-    @property
     def path(self) -> str:
         """The file, absolute."""
         return self._path
-
-    @property
-    def durability(self) -> Literal["kill", "power"]:
-        """What an acknowledged write survives."""
-        return self._durability
 
     # Opening and closing ---------------------------------------------------------
 

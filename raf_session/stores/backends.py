@@ -10,10 +10,10 @@ from typing import Any, TypedDict
 from typing_extensions import Unpack, override
 
 from raf_session.clock import Clock, utc_now
-from raf_session.journal import Codec
+from raf_session.journal import Codec, Durability
 from raf_session.options import Limits, SessionTTLOptions
 from raf_session.stores.session_store import DEFAULT_TYPES, SessionStore
-from raf_session.stores.urls import Durability, open_journal
+from raf_session.stores.urls import open_journal
 
 __all__ = (
     "FileSystemSessionStore",

@@ -5,19 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from raf_session.clock import Clock, utc_now
-from raf_session.journal import Codec, Journal
+from raf_session.journal import Codec, Durability, Journal
 from raf_session.options import Limits
 
-__all__ = ("Durability", "open_journal", "shown_url")
-
-Durability: TypeAlias = Literal["kill", "power"]
-"""``kill``: what was acknowledged survives the end of every process; ``power``: it is
-on the disk before it is acknowledged."""
-
+__all__ = ("open_journal", "shown_url")
 
 _SECRET: Final = re.compile("pass|pwd|secret|token|key", re.IGNORECASE)
 _SCHEME: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*(?=:)")

@@ -7,7 +7,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from journal_bindings import BY_NAME, mysql_storage, postgres_storage, redis_storage
+import asyncmy
+import asyncpg
+from journal_bindings import mysql_storage, postgres_storage, redis_storage
+from redis.asyncio import Redis
 from servers.mariadb import MariadbServer
 from servers.postgres import PostgresServer
 from servers.private import PrivateServer
@@ -33,15 +36,11 @@ class Disturbed(NamedTuple):
 
 
 async def _sever_redis(url: str) -> None:
-    from redis.asyncio import Redis  # noqa: PLC0415
-
     async with Redis.from_url(url) as client:
         await client.client_kill_filter(_type="normal", skipme=True)
 
 
 async def _sever_postgres(url: str) -> None:
-    import asyncpg  # noqa: PLC0415
-
     connection = await asyncpg.connect(url)
     await connection.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -51,8 +50,6 @@ async def _sever_postgres(url: str) -> None:
 
 
 async def _sever_mysql(url: str) -> None:
-    import asyncmy  # noqa: PLC0415
-
     parts = urlsplit(url)
     connection = await asyncmy.connect(
         host=parts.hostname, port=parts.port, user=parts.username
@@ -68,11 +65,7 @@ async def _sever_mysql(url: str) -> None:
 
 
 SERVERS: Final = {
-    name: kind
-    for name, kind in {
-        "redis": Disturbed(RedisServer, redis_storage, _sever_redis),
-        "postgresql": Disturbed(PostgresServer, postgres_storage, _sever_postgres),
-        "mariadb": Disturbed(MariadbServer, mysql_storage, _sever_mysql),
-    }.items()
-    if name in BY_NAME
+    "redis": Disturbed(RedisServer, redis_storage, _sever_redis),
+    "postgresql": Disturbed(PostgresServer, postgres_storage, _sever_postgres),
+    "mariadb": Disturbed(MariadbServer, mysql_storage, _sever_mysql),
 }

@@ -1,4 +1,4 @@
-"""Lost connections, crowded pools and full disks under the journal in PostgreSQL."""
+"""Lost connections and crowded pools under the journal in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -12,30 +12,24 @@ from typing import Any
 import asyncpg
 import pytest
 from journal_bindings import postgres_storage
+from postgres_stage import CHANGE, SMALL, cut, found, pool_of, small_journal, stranger
 from servers import postgres
 from servers.postgres import PostgresServer
 
 from raf_session.changes import Change, StateDelta
-from raf_session.conformance.journal_values import KEY, NEW, batch, ids, said
+from raf_session.conformance.journal_values import KEY, NEW, batch, ids
 from raf_session.errors import (
-    EntryTooLargeError,
     JournalClosedError,
     SessionExistsError,
-    SessionNotFoundError,
-    StaleSessionError,
     StorageBusyError,
     StorageError,
-    StorageFullError,
 )
 from raf_session.journals._postgres_connections import PostgresConnection
-from raf_session.journals._postgres_pools import OwnPool
 from raf_session.journals.postgres import PostgresJournal
 from raf_session.keys import SessionKey
 from raf_session.options import Limits, NewSession, Query, SessionTTLOptions
 
 pytestmark = pytest.mark.anyio
-
-SMALL = 2
 
 
 @pytest.fixture
@@ -45,46 +39,18 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def journal() -> AsyncGenerator[PostgresJournal]:
-    async with postgres_storage() as opener:
-        opened = opener(pool_size=SMALL, busy_timeout_secs=5)  # type: ignore[call-arg]
-        async with opened as own:
-            assert isinstance(own, PostgresJournal)
-            await own.create(NEW, batch("e1"))
-            yield own
+    async with small_journal() as own:
+        yield own
 
 
 @pytest.fixture
 async def other() -> AsyncGenerator[Any]:
-    connection = await asyncpg.connect(postgres.url())
-    yield connection
-    await connection.close()
-
-
-async def pool_of(journal: PostgresJournal) -> OwnPool:
-    assert journal._runner is not None
-    pool = await journal._runner._pools.pool()
-    assert isinstance(pool, OwnPool)
-    return pool
-
-
-async def cut(other: Any, journal: PostgresJournal) -> int:
-    """End the sessions of the server that the journal has."""
-    pool = await pool_of(journal)
-    lent = [*pool._used, *(idle for idle, _, _ in pool._idle)]
-    for connection in lent:
-        await other.fetch(
-            "SELECT pg_terminate_backend($1, 5000)", connection.get_server_pid()
-        )
-    return len(lent)
-
-
-async def found(journal: PostgresJournal) -> list[str]:
-    return ids((await journal.load(KEY)).entries)
+    async with stranger() as connection:
+        yield connection
 
 
 # Lost connections ----------------------------------------------------------------
 
-CHANGE = Change(session=StateDelta({"a": 1}), user=StateDelta({"b": 1}))
 CALLS: dict[str, Callable[[PostgresJournal], Awaitable[object]]] = {
     "append": lambda j: j.append(KEY, batch("e2")),
     "append with a change": lambda j: j.append(KEY, batch("e2"), change=CHANGE),
@@ -297,78 +263,6 @@ async def test_a_sweep_leaves_what_another_holds(
             )
             assert await sweeper.expire() == (SessionKey.raf("other"),)
         assert await sweeper.expire() == (KEY,)
-
-
-async def test_arguments_that_no_column_holds(journal: PostgresJournal) -> None:
-    for call in (
-        journal.append(KEY, batch("x"), expected_revision=1 << 70),
-        journal.append(KEY, batch("x"), expected_revision=-(1 << 70)),
-    ):
-        with pytest.raises(StaleSessionError):
-            await call
-    with pytest.raises(SessionNotFoundError, match="replaced"):
-        await journal.append(KEY, batch("x"), incarnation="\0")
-    for name in ("a\0b", "\ud83d"):
-        with pytest.raises(ValueError, match="app"):
-            await journal.scopes(name)
-    await journal.append(KEY, batch("x"), trim=1 << 70)
-    assert await found(journal) == ["e1", "x"]
-
-
-async def raising(other: Any, journal: PostgresJournal, state: str) -> None:
-    """Let each insert of an entry fail with this state."""
-    await other.execute(
-        f"""
-        CREATE OR REPLACE FUNCTION "{journal.schema}".fails() RETURNS trigger
-        LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'told so' USING ERRCODE = '{state}'; END $$;
-        CREATE TRIGGER fails BEFORE INSERT ON "{journal.schema}".entries
-        FOR EACH ROW EXECUTE FUNCTION "{journal.schema}".fails();
-        """
-    )
-
-
-@pytest.mark.parametrize(
-    ("state", "error"),
-    [("53100", StorageFullError), ("57014", StorageBusyError), ("42704", StorageError)],
-)
-async def test_what_the_server_refuses(
-    journal: PostgresJournal, other: Any, state: str, error: type[StorageError]
-) -> None:
-    await raising(other, journal, state)
-    for change in (None, CHANGE):
-        for _ in range(5):
-            with pytest.raises(error, match=f"told so.*{state}") as caught:
-                await journal.append(KEY, batch("e2"), change=change)
-            assert isinstance(caught.value.__cause__, asyncpg.PostgresError)
-    await other.execute(f'DROP TRIGGER fails ON "{journal.schema}".entries')
-    await journal.append(KEY, batch("e2"))
-    assert (await pool_of(journal)).used == 0
-    assert await found(journal) == ["e1", "e2"]
-
-
-async def test_conflicts_are_tried_again_and_end(
-    journal: PostgresJournal, other: Any
-) -> None:
-    await raising(other, journal, "40001")
-    task = asyncio.ensure_future(journal.append(KEY, batch("e2")))
-    await asyncio.sleep(0.05)
-    assert not task.done()
-    await other.execute(f'DROP TRIGGER fails ON "{journal.schema}".entries')
-    assert ids((await task).entries) == ["e2"]
-    await raising(other, journal, "40P01")
-    with pytest.raises(StorageBusyError):
-        await journal.append(KEY, batch("e3"))
-
-
-async def test_a_body_that_no_server_takes(
-    journal: PostgresJournal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal, "_max_body", 1000)
-    with pytest.raises(EntryTooLargeError) as caught:
-        await journal.append(KEY, [said("e2", "é" * 600)])
-    assert (caught.value.limit, caught.value.size > 1200) == (1000, True)
-    await journal.append(KEY, [said("e2", "é" * 300)])
 
 
 async def test_a_farewell_of_the_server_before_its_end(
