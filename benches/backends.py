@@ -94,8 +94,9 @@ async def _sqlite(folder: Path) -> AsyncGenerator[Opened]:
 
 @asynccontextmanager
 async def _redis(_: Path) -> AsyncGenerator[Opened]:
-    from raf_session.journals.redis import RedisJournal
     from redis.asyncio import Redis
+
+    from raf_session.journals.redis import RedisJournal
 
     url, prefix = _servers("redis").url(), f"bench-{uuid4().hex}"
     async with Redis.from_url(url) as client:
@@ -120,6 +121,7 @@ async def _redis(_: Path) -> AsyncGenerator[Opened]:
 @asynccontextmanager
 async def _postgres(_: Path) -> AsyncGenerator[Opened]:
     import asyncpg
+
     from raf_session.journals.postgres import PostgresJournal
 
     url, schema = _servers("postgres").url(), f"bench_{uuid4().hex}"

@@ -127,7 +127,7 @@ class AesGcmCodec(Codec):
         Raises:
             ValueError: it was altered, is no such value, or its key is missing.
         """
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415
+        from cryptography.exceptions import InvalidTag
 
         end = 2 + (data[1] if len(data) > 1 else 0)
         if data[:1] != bytes((_FORM,)) or len(data) < end + _NONCE_BYTES + _TAG_BYTES:
@@ -145,7 +145,7 @@ class AesGcmCodec(Codec):
 
 def _cipher(key: bytes) -> AESGCM:
     try:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"AesGcmCodec needs the package {error.name}: "

@@ -281,7 +281,7 @@ def as_sequence(messages: Sequence[_T]) -> Sequence[_T]:
 
 def revive(digests: bytes | None, header_digest: int | None, hash: int) -> Any:  # noqa: A002
     """Return the tracker of a pickle, of whichever twin answers here."""
-    from raf_session.prefix import PrefixTracker  # noqa: PLC0415  (imports the twins)
+    from raf_session.prefix import PrefixTracker
 
     tracker = cast("Any", PrefixTracker)
     if digests is None:

@@ -13,7 +13,7 @@ _EXTRA: Final = frozenset(("click", "rich", "typer"))
 def main() -> int:
     """Run the command of ``sys.argv`` and return or raise its exit status."""
     try:
-        from raf_session.cli.app import app  # noqa: PLC0415  (the extra may be missing)
+        from raf_session.cli.app import app
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise

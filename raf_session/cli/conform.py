@@ -43,7 +43,7 @@ def conform_command(
     """
     with faults():
         # The kit is imported for this command alone.
-        from raf_session.cli.conform_targets import conform  # noqa: PLC0415
+        from raf_session.cli.conform_targets import conform
 
         kept = conform(place, name=name, loop=loop)
     if not kept:

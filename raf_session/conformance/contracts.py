@@ -12,6 +12,7 @@ to fail says so: ``test_scan_filters = xfail(reason="…")``.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -82,7 +83,7 @@ def xfail(*, reason: str) -> Any:
     return _KnownFailure(reason)
 
 
-class Contract:
+class Contract(ABC):
     """What the three have in common; subclass one of them."""
 
     harness: ClassVar[Any]
@@ -149,9 +150,9 @@ class Contract:
         return target if isinstance(target, Harness) else None
 
     @classmethod
+    @abstractmethod
     def look(cls) -> Harness:
         """Return a harness of a target without one, which claims what is found."""
-        raise NotImplementedError
 
     @classmethod
     def bound(cls) -> Harness:

@@ -78,7 +78,7 @@ class InMemorySessionStore(SessionStore):
         types: Sequence[type[Any]] = DEFAULT_TYPES,
         clock: Clock = utc_now,
     ) -> None:
-        from raf_session.journals.memory import MemoryJournal  # noqa: PLC0415
+        from raf_session.journals.memory import MemoryJournal
 
         super().__init__(
             MemoryJournal.opened(limits=_limits(ttl), clock=clock), types=types
@@ -120,7 +120,7 @@ class FileSystemSessionStore(OwningStore):
         strict: bool = False,
         **options: Unpack[StoreOptions],
     ) -> None:
-        from raf_session.journals.jsonl import JsonlJournal  # noqa: PLC0415
+        from raf_session.journals.jsonl import JsonlJournal
 
         journal = JsonlJournal(folder, strict=strict, **_of_journal(options))
         super().__init__(journal, types=options.get("types", DEFAULT_TYPES))
@@ -137,7 +137,7 @@ class SqliteSessionStore(OwningStore):
     def __init__(
         self, path: str | os.PathLike[str], **options: Unpack[StoreOptions]
     ) -> None:
-        from raf_session.journals.sqlite import SqliteJournal  # noqa: PLC0415
+        from raf_session.journals.sqlite import SqliteJournal
 
         journal = SqliteJournal(path, **_of_journal(options))
         super().__init__(journal, types=options.get("types", DEFAULT_TYPES))
@@ -161,7 +161,7 @@ class RedisSessionStore(OwningStore):
         wait_replicas: int = 0,
         **options: Unpack[StoreOptions],
     ) -> None:
-        from raf_session.journals.redis import RedisJournal  # noqa: PLC0415
+        from raf_session.journals.redis import RedisJournal
 
         journal = RedisJournal(
             target, prefix=prefix, wait_replicas=wait_replicas, **_of_journal(options)
@@ -187,7 +187,7 @@ class PostgresSessionStore(OwningStore):
         migrate: bool = True,
         **options: Unpack[StoreOptions],
     ) -> None:
-        from raf_session.journals.postgres import PostgresJournal  # noqa: PLC0415
+        from raf_session.journals.postgres import PostgresJournal
 
         journal = PostgresJournal(
             target, schema=schema, migrate=migrate, **_of_journal(options)
@@ -207,7 +207,7 @@ class MysqlSessionStore(OwningStore):
     def __init__(
         self, url: str, *, migrate: bool = True, **options: Unpack[StoreOptions]
     ) -> None:
-        from raf_session.journals.mysql import MysqlJournal  # noqa: PLC0415
+        from raf_session.journals.mysql import MysqlJournal
 
         journal = MysqlJournal(url, migrate=migrate, **_of_journal(options))
         super().__init__(journal, types=options.get("types", DEFAULT_TYPES))

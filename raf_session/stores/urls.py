@@ -131,13 +131,13 @@ def open_journal(
 
 
 def _memory(_: str, options: dict[str, Any], __: Durability) -> Journal:
-    from raf_session.journals.memory import MemoryJournal  # noqa: PLC0415
+    from raf_session.journals.memory import MemoryJournal
 
     return MemoryJournal(**options)
 
 
 def _jsonl(url: str, options: dict[str, Any], durability: Durability) -> Journal:
-    from raf_session.journals.jsonl import JsonlJournal  # noqa: PLC0415
+    from raf_session.journals.jsonl import JsonlJournal
 
     parts = urlsplit(url)
     if (
@@ -151,7 +151,7 @@ def _jsonl(url: str, options: dict[str, Any], durability: Durability) -> Journal
 
 
 def _sqlite(url: str, options: dict[str, Any], durability: Durability) -> Journal:
-    from raf_session.journals.sqlite import SqliteJournal  # noqa: PLC0415
+    from raf_session.journals.sqlite import SqliteJournal
 
     parts = urlsplit(url)
     if parts.netloc or parts.query or parts.fragment or not parts.path.strip("/"):
@@ -163,19 +163,19 @@ def _sqlite(url: str, options: dict[str, Any], durability: Durability) -> Journa
 
 
 def _redis(url: str, options: dict[str, Any], durability: Durability) -> Journal:
-    from raf_session.journals.redis import RedisJournal  # noqa: PLC0415
+    from raf_session.journals.redis import RedisJournal
 
     return RedisJournal(url, durability=durability, **options)
 
 
 def _postgres(url: str, options: dict[str, Any], durability: Durability) -> Journal:
-    from raf_session.journals.postgres import PostgresJournal  # noqa: PLC0415
+    from raf_session.journals.postgres import PostgresJournal
 
     return PostgresJournal(url, durability=durability, **options)
 
 
 def _mysql(url: str, options: dict[str, Any], durability: Durability) -> Journal:
-    from raf_session.journals.mysql import MysqlJournal  # noqa: PLC0415
+    from raf_session.journals.mysql import MysqlJournal
 
     return MysqlJournal(url, durability=durability, **options)
 

@@ -154,7 +154,7 @@ async def test_what_is_claimed_and_skipped_is_broken(
 class OnlyAsyncio(AgentSession):
     @override
     async def clear(self) -> None:
-        import asyncio  # noqa: PLC0415
+        import asyncio
 
         await asyncio.sleep(0)
         await super().clear()

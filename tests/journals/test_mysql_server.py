@@ -108,7 +108,7 @@ async def test_times_are_those_of_the_journal(
 
 
 def heads_clock() -> Any:
-    from datetime import UTC, datetime  # noqa: PLC0415
+    from datetime import UTC, datetime
 
     return datetime(2030, 1, 2, 3, 4, 5, 678_900, tzinfo=UTC)
 

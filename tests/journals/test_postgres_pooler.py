@@ -120,7 +120,7 @@ async def test_many_share_two_sessions_of_the_server(
 async def test_a_lost_session_of_the_server_is_made_good(
     journals: tuple[PostgresJournal, PostgresJournal],
 ) -> None:
-    import asyncpg  # noqa: PLC0415
+    import asyncpg
 
     journal = journals[0]
     await journal.create(NEW)

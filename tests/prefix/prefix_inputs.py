@@ -306,6 +306,6 @@ def deep(levels: int, leaf: Any = 1) -> Any:
 
 def same_message(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return an equal message that shares no object with this one."""
-    import copy  # noqa: PLC0415
+    import copy
 
     return copy.deepcopy(dict(message))
