@@ -35,7 +35,13 @@ def run(folder: Path, test: str, *options: str, plugin: bool = True) -> tuple[in
         text=True,
         check=False,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "COLUMNS": "200",
+            # What is installed decides nothing: each run names its plugins.
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
     )
     return done.returncode, done.stdout + done.stderr
 
