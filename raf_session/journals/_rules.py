@@ -40,9 +40,9 @@ class Rules:
         self.backend = backend
         self.limits = limits
         self.clock = clock
-        self.sessions = ExpiryRule(limits.sessions)
-        self.users = ExpiryRule(limits.user_state)
-        self.apps = ExpiryRule(limits.app_state)
+        self.sessions: ExpiryRule = ExpiryRule(limits.sessions)
+        self.users: ExpiryRule = ExpiryRule(limits.user_state)
+        self.apps: ExpiryRule = ExpiryRule(limits.app_state)
 
     def now(self) -> int:
         """Return the journal's time in microseconds since the epoch."""
