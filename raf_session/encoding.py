@@ -134,6 +134,8 @@ def _event_to_json(entry: Entry) -> dict[str, Any]:
         own = _own_to_json(message)
         if own:
             event["own"] = own
+    if entry[3:11] == _NO_EVENT:
+        return event
     if entry[3:7] != _NO_FIELDS:
         fields = zip(_EVENT_FIELDS, entry[3:7], strict=True)
         event.update((name, value) for name, value in fields if value is not None)

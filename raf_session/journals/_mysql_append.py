@@ -12,7 +12,7 @@ from raf_session.encoding import BODY_VERSION
 from raf_session.entries import Counts
 from raf_session.journal import Commit
 from raf_session.journals._mysql_heads import unpacked
-from raf_session.journals._sql_dialect import Value
+from raf_session.journals._sql_entries import LARGEST
 from raf_session.journals._sql_heads import read_head
 from raf_session.journals._sql_writes import Append
 
@@ -42,40 +42,48 @@ def is_plain(append: Append, max_bytes: int) -> bool:
     return len(append.entries) <= _MANY and 4 * size <= max_bytes
 
 
-def arguments(append: Append) -> Sequence[Value]:
-    """Return the arguments of the procedure, in its order."""
-    rules, change = append.rules, append.texts.change
-    now = rules.now()
-    idle_since, made_since = rules.sessions.cutoffs(now)
-    counts = Counts.of(append.entries)
-    times = [
-        now if moment is None else to_micros(moment)
-        for moment in (change.updated_at, change.touch)
-    ]
+def arguments(append: Append) -> Sequence[bytes | int | None]:
+    """Return the arguments of the procedure, in its order, texts as bytes."""
+    entries, change = append.entries, append.texts.change
+    now = append.rules.now()
+    idle_since, made_since = append.rules.sessions.cutoffs(now)
+    updated_at = active_at = now
+    if change is not NO_CHANGE:
+        updated_at = now if change.updated_at is None else to_micros(change.updated_at)
+        active_at = now if change.touch is None else to_micros(change.touch)
+    app, usr, scope, session = append.key
+    incarnation = append.incarnation
+    n, messages, conversations, tokens = Counts.of(entries)
     shared = (
-        *append.key,
-        append.incarnation,
+        app.encode(),
+        usr.encode(),
+        scope.encode(),
+        session.encode(),
+        None if incarnation is None else incarnation.encode(),
         append.expected_revision,
-        idle_since,
-        made_since,
+        -LARGEST if idle_since is None else idle_since,
+        -LARGEST if made_since is None else made_since,
         BODY_VERSION,
-        append.trim,
+        LARGEST if append.trim is None else append.trim - n,
         now,
-        *times,
-        *counts,
+        updated_at,
+        active_at,
+        n,
+        messages,
+        conversations,
+        tokens,
     )
-    if len(append.entries) == 1:
-        entry = append.entries[0]
-        return (*shared, entry.id, entry.kind.value, append.bodies[0], None)
+    if n == 1:
+        name, kind = entries[0].id.encode(), entries[0].kind.encode()
+        return (*shared, name, kind, append.bodies[0].encode(), None)
     rows: list[tuple[object, ...]] = []
     bodies = [body.encode() for body in append.bodies]
     start = 1
-    for entry, body in zip(append.entries, bodies, strict=True):
+    for entry, body in zip(entries, bodies, strict=True):
         _, messages, conversations, tokens = Counts.of((entry,))
-        name = entry.id.encode().hex()
         rows.append(
             (
-                name,
+                entry.id.encode().hex(),
                 entry.kind.value,
                 messages,
                 conversations,
@@ -85,7 +93,7 @@ def arguments(append: Append) -> Sequence[Value]:
             )
         )
         start += len(body)
-    return (*shared, None, None, b"".join(bodies), json.dumps(rows))
+    return (*shared, None, None, b"".join(bodies), json.dumps(rows).encode())
 
 
 def commit_of(append: Append, head: bytes) -> Commit:

@@ -97,13 +97,13 @@ class MysqlConnection(Connection):
 
     async def texts(self, text: str, /, *values: Value) -> Sequence[Row]:
         """Run a statement of the server's own SQL and return all its rows."""
-        result = await self.run(text, values)
+        result = await self.run(*expanded(text, values))
         return read_rows(result.rows, result.description)
 
     @override
     async def execute(self, sql: str, /, *values: Value) -> None:
         """Run a statement that gives no rows."""
-        await self.run(translated(sql), values)
+        await self.run(*expanded(translated(sql), values))
 
     @override
     async def execute_many(self, sql: str, rows: Sequence[Sequence[Value]], /) -> None:
@@ -121,7 +121,7 @@ class MysqlConnection(Connection):
         first = 0
         while first < len(rows):
             n = batch(encoded, first, max_bytes)
-            values = [value for row in encoded[first : first + n] for value in row]
+            values = tuple(value for row in encoded[first : first + n] for value in row)
             await self.run(f"{head}{', '.join([group] * n)}{rest}", values)
             first += n
 
@@ -129,7 +129,7 @@ class MysqlConnection(Connection):
     async def insert(self, sql: str, /, *values: Value) -> int | None:
         """Insert one row; return its number, `None` where its key is taken."""
         try:
-            return (await self.run(translated(sql), values)).insert_id
+            return (await self.run(*expanded(translated(sql), values))).insert_id
         except Exception as error:
             found = fault(error)
             if found is None or found.kind is not FaultKind.DUPLICATE:
@@ -138,13 +138,12 @@ class MysqlConnection(Connection):
                 raise
             return None
 
-    async def run(self, text: str, values: Sequence[Value] = ()) -> Result:
+    async def run(self, text: str, args: Sequence[bytes | int | None]) -> Result:
         """Run one statement of the server's own SQL, prepared.
 
         Raises:
             PacketTooLargeError: it is over the server's limit; nothing was sent.
         """
-        text, args = expanded(text, values)
         size = sum([len(arg) for arg in args if type(arg) is bytes]) + 16 * len(args)
         if size + len(text) + _MARGIN > self.max_packet:
             raise PacketTooLargeError(

@@ -36,7 +36,7 @@ def _reader(name: str) -> Callable[[str], Any]:
 
 
 def _text(part: str) -> str:
-    return bytes.fromhex(part).decode(errors="surrogateescape")
+    return part and bytes.fromhex(part).decode(errors="surrogateescape")
 
 
 _READERS: Final = tuple(map(_reader, _COLUMNS))

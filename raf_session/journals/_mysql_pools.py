@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,6 +13,7 @@ from raf_session.journals._mysql_connections import MysqlConnection
 from raf_session.journals._mysql_driver import Driver, DriverPool, connect
 from raf_session.journals._mysql_faults import BACKEND, fault
 from raf_session.journals._sql_dialect import Connection, FaultKind, Pool
+from raf_session.journals._sql_pools import Slots
 
 __all__ = ("GivenPool", "OwnPool")
 
@@ -42,21 +42,31 @@ class OwnPool(Pool):
         self._options: Final = options
         self._recycle_secs: Final = recycle_secs
         self._lock_wait_secs: Final = lock_wait_secs
-        self._size: Final = size
-        self._slots: Final = asyncio.Semaphore(size)
+        self._slots: Final = Slots(size)
         self._idle: list[MysqlConnection] = []
         self._used: set[MysqlConnection] = set()
         self._oldest = 0.0
         """Connections that are older are not used again."""
 
     @override
+    def acquire_now(self) -> MysqlConnection | None:
+        """Check a connection out that is idle, where nobody waits for one."""
+        if not self._idle or not self._usable(self._idle[-1]):
+            return None
+        if not self._slots.take_now():
+            return None
+        connection = self._idle.pop()
+        self._used.add(connection)
+        return connection
+
+    @override
     async def acquire(self) -> MysqlConnection:
         """Check a connection out, or wait for one."""
-        await self._slots.acquire()
+        await self._slots.take()
         try:
             connection = await self._find() or await self._open()
         except BaseException:
-            self._slots.release()
+            self._slots.give()
             raise
         self._used.add(connection)
         return connection
@@ -64,14 +74,21 @@ class OwnPool(Pool):
     async def _find(self) -> MysqlConnection | None:
         while self._idle:
             connection = self._idle.pop()
-            made = connection.checked_at
-            if not connection.reusable or made < self._oldest:
-                connection.terminate()
-            elif time.monotonic() - made > self._recycle_secs:
+            if self._usable(connection):
+                return connection
+            if connection.reusable and connection.checked_at >= self._oldest:
                 await connection.close()
             else:
-                return connection
+                connection.terminate()
         return None
+
+    def _usable(self, connection: MysqlConnection) -> bool:
+        made = connection.checked_at
+        return (
+            connection.reusable
+            and made >= self._oldest
+            and time.monotonic() - made <= self._recycle_secs
+        )
 
     async def _open(self) -> MysqlConnection:
         connection = MysqlConnection(await connect(self._options))
@@ -91,13 +108,12 @@ class OwnPool(Pool):
             self._idle.append(connection)
         else:
             connection.terminate()
-        self._slots.release()
+        self._slots.give()
 
     @override
     async def close(self) -> None:
         """Close it, once every connection is back."""
-        for _ in range(self._size):
-            await self._slots.acquire()
+        await self._slots.take_all()
         while self._idle:
             await self._idle.pop().close()
 

@@ -9,17 +9,17 @@ from raf_session.journals._sql_tables import KEY
 
 __all__ = ("CALL", "NAME", "PARAMETERS", "ROUTINE")
 
-NAME: Final = "raf_append_1"
+NAME: Final = "raf_append_2"
 """Its number grows with what it does: processes of two versions may share tables."""
 
 _TYPES: Final = {
     **{f"p_{name}": "VARBINARY(512)" for name in KEY},
     "p_incarnation": "VARBINARY(64)",  # NULL: any
     "p_revision": "BIGINT",  # NULL: any
-    "p_idle_since": "BIGINT",  # NULL: nothing expires so
-    "p_made_since": "BIGINT",  # NULL: nothing expires so
+    "p_idle_since": "BIGINT",
+    "p_made_since": "BIGINT",
     "p_version": "BIGINT",
-    "p_trim": "BIGINT",  # NULL: no limit
+    "p_room": "BIGINT",  # how many active entries there may be before
     "p_now": "BIGINT",
     "p_updated_at": "BIGINT",
     "p_active_at": "BIGINT",
@@ -36,21 +36,16 @@ PARAMETERS: Final = tuple(_TYPES)
 CALL: Final = f"CALL {NAME}({', '.join('?' * len(PARAMETERS))})"
 
 
-_WHERE: Final = " AND ".join(f"{name} = p_{name}" for name in KEY)
-
+# What the row holds then is read as it is written, into variables of the connection: a
+# statement of its own would cost as much as the insertion. MySQL and MariaDB assign in
+# the order of the text. A condition that is off has a value that every row fulfils:
+# each name of a parameter costs time.
 ROUTINE: Final = f"""
 CREATE PROCEDURE {NAME} (
     {", ".join(f"IN {name} {kind}" for name, kind in _TYPES.items())}
 )
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
-    DECLARE v_number, v_seq, v_tail BIGINT;
-    DECLARE v_head LONGBLOB;
-    DECLARE EXIT HANDLER FOR SQLEXCEPTION
-    BEGIN
-        ROLLBACK;
-        RESIGNAL;
-    END;
     START TRANSACTION;
     UPDATE raf_heads SET
         revision = revision + 1,
@@ -65,31 +60,32 @@ BEGIN
         total_entries = total_entries + p_entries,
         total_messages = total_messages + p_messages,
         total_conversations = total_conversations + p_conversations,
-        total_tokens = total_tokens + p_tokens
-    WHERE {_WHERE}
-        AND (p_incarnation IS NULL OR incarnation = p_incarnation)
-        AND (p_revision IS NULL OR revision = p_revision)
+        total_tokens = total_tokens + p_tokens,
+        version = IF(
+            (@raf_number := number) + (@raf_seq := last_seq)
+                + (@raf_tail := tail_at) + LENGTH(@raf_head := {PACKED}),
+            version, version
+        )
+    WHERE {" AND ".join(f"{name} = p_{name}" for name in KEY)}
+        AND incarnation = COALESCE(p_incarnation, incarnation)
+        AND revision = COALESCE(p_revision, revision)
         AND version <= p_version
-        AND (p_trim IS NULL OR active_entries + p_entries <= p_trim)
+        AND active_entries <= p_room
         AND (pinned <> 0 OR (
-            (p_idle_since IS NULL OR last_active_at = 0
-                OR last_active_at >= p_idle_since)
-            AND (p_made_since IS NULL OR created_at = 0
-                OR created_at >= p_made_since)
+            (last_active_at = 0 OR last_active_at >= p_idle_since)
+            AND (created_at = 0 OR created_at >= p_made_since)
         ));
-    IF ROW_COUNT() = 1 THEN
-        SELECT number, last_seq - p_entries, tail_at, {PACKED}
-            INTO v_number, v_seq, v_tail, v_head
-            FROM raf_heads WHERE {_WHERE};
+    IF ROW_COUNT() = 1 AND @raf_head IS NOT NULL THEN
         IF p_rows IS NULL THEN
             INSERT INTO raf_entries (session, left_at, seq, id, kind, stored_at,
                 messages, conversations, tokens, body)
-            VALUES (v_number, 0, v_seq + 1, p_id, p_kind, v_tail,
+            VALUES (@raf_number, 0, @raf_seq, p_id, p_kind, @raf_tail,
                 p_messages, p_conversations, p_tokens, p_body);
         ELSE
             INSERT INTO raf_entries (session, left_at, seq, id, kind, stored_at,
                 messages, conversations, tokens, body)
-            SELECT v_number, 0, v_seq + r.place, UNHEX(r.id), r.kind, v_tail,
+            SELECT @raf_number, 0, @raf_seq - p_entries + r.place, UNHEX(r.id), r.kind,
+                @raf_tail,
                 r.messages, r.conversations, r.tokens,
                 SUBSTRING(p_body, r.start, r.size)
             FROM JSON_TABLE(CONVERT(p_rows USING utf8mb4), '$[*]' COLUMNS (
@@ -104,13 +100,14 @@ BEGIN
             )) AS r;
         END IF;
         COMMIT;
+        SELECT @raf_head AS head;
     ELSE
         ROLLBACK;
     END IF;
-    SELECT v_head AS head;
 END"""  # noqa: S608  (names of our own)
 """Appends to a session that may be written, under a lock from its first statement on.
 
-Where it may not be, or an id is known, nothing is done; the head is NULL then, or the
-error that of a key taken twice. Others decide then what there is to say.
+Where it may not be, or its head does not fit into one value, nothing is done, and there
+is no head. It may end with an error as well, as where an id is known; the caller has to
+undo what was done then. Others decide what there is to say.
 """

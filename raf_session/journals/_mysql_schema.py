@@ -19,6 +19,11 @@ __all__ = ("migrate", "prepare")
 
 _NO_TABLE: Final = 1146
 _DENIED: Final = {1044, 1142, 1143, 1227, 1370}
+_UNMADE: Final = {1304, 1064}
+"""Another has made the procedure meanwhile; a server whose language lacks a part of it.
+
+MySQL has announced that it is going to drop variables that are set within expressions.
+"""
 _LOCK_SECS: Final = 60
 
 
@@ -160,5 +165,5 @@ async def _make_routine(connection: MysqlConnection) -> None:
     try:
         await connection.script(ROUTINE)
     except Exception as error:
-        if code_of(error) not in {*_DENIED, 1304}:  # 1304: another made it meanwhile
+        if code_of(error) not in {*_DENIED, *_UNMADE}:
             raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+import re
 from typing import Any, Final
 
 from raf_session.changes import NO_CHANGE, Change
@@ -10,6 +10,7 @@ from raf_session.clock import to_micros
 from raf_session.encoding import BODY_VERSION
 from raf_session.entries import Counts
 from raf_session.journals._heads import u64
+from raf_session.journals._postgres_functions import RAISED
 from raf_session.journals._rules import Rules
 from raf_session.journals._sql_heads import HEADS
 from raf_session.journals._sql_writes import Append
@@ -17,8 +18,35 @@ from raf_session.journals._texts import Texts
 
 __all__ = ("call", "is_plain")
 
+_PARAMETERS: Final = (
+    *("app", "usr", "scope", "session", "incarnation", "revision", "now"),
+    *("idle", "lifetime", "trim", "updated", "touch"),
+    *("messages", "conversations", "tokens", "id", "kind", "body"),
+)
+_CONSTANTS: Final = {"n": "1", "version": str(BODY_VERSION)}
+_ONE: Final = re.sub(
+    r"\bp_(\w+)",
+    lambda match: _CONSTANTS.get(match[1]) or f"${_PARAMETERS.index(match[1]) + 1}",
+    f"""
+    WITH h AS ({RAISED} RETURNING {HEADS}),
+    e AS (
+        INSERT INTO ~entries (session, left_at, seq, stored_at, tokens, messages,
+            conversations, kind, id, body)
+        SELECT number, 0, last_seq, tail_at, p_tokens, p_messages, p_conversations,
+            p_kind, p_id, p_body
+        FROM h
+    )
+    SELECT {HEADS} FROM h
+    """,  # noqa: S608  (columns of our own)
+)
+"""What the function does with a single entry.
+
+It looks at nothing but the row that it locks, and so sees what others committed while
+it waited; a look elsewhere would see what was there before.
+"""
 _CALL: Final = f"SELECT {HEADS} FROM ~append_entries({', '.join('?' * 26)})"  # noqa: S608
 _CALL_CHANGED: Final = f"SELECT {HEADS} FROM ~append_changed({', '.join('?' * 49)})"  # noqa: S608
+_NOTHING: Final = (None, None, None)
 _MOST: Final = 2**26
 """Characters of bodies in one call; a message of the protocol holds 1 GiB."""
 _SYNCED: Final = (
@@ -40,30 +68,45 @@ def is_plain(append: Append) -> bool:
     )
 
 
-def call(append: Append, rules: Rules, *, synced: bool) -> tuple[str, tuple[Any, ...]]:
-    """Return the statement that calls the function, and its values.
+def call(
+    append: Append, rules: Rules, *, synced: bool, prepared: bool
+) -> tuple[str, tuple[Any, ...]]:
+    """Return the statement that does it, and its values.
+
+    It gives the head, or where it did nothing no row, or one of NULLs.
 
     Args:
         append: what is to be done.
         rules: limits and clock of the journal.
         synced: whether it has to say that its commit waits for the log.
+        prepared: whether the connection keeps statements; else planning one costs more
+            than the call of a function, whose plans the server keeps.
     """
     end = _SYNCED if synced else ""
     change = append.texts.change
     now = rules.now()
-    counts, entries = _entries(append)
-    values = (
-        *append.key,
-        append.incarnation,
-        append.expected_revision,
+    idle, lifetime = rules.sessions.cutoffs(now)
+    updated = touch = now
+    if change is not NO_CHANGE:
+        updated = now if change.updated_at is None else to_micros(change.updated_at)
+        touch = now if change.touch is None else to_micros(change.touch)
+    entries = append.entries
+    n, messages, conversations, tokens = Counts.of(entries)
+    only = (entries[0].id, entries[0].kind.value, append.bodies[0])
+    guards = (*append.key, append.incarnation, append.expected_revision)
+    times = (now, idle, lifetime, append.trim, updated, touch)
+    if change is NO_CHANGE and n == 1 and prepared:
+        return _ONE + end, (*guards, *times, messages, conversations, tokens, *only)
+    values: tuple[Any, ...] = (
+        *guards,
         BODY_VERSION,
-        now,
-        *rules.sessions.cutoffs(now),
-        append.trim,
-        now if change.updated_at is None else to_micros(change.updated_at),
-        now if change.touch is None else to_micros(change.touch),
-        *counts,
-        *entries,
+        *times,
+        n,
+        messages,
+        conversations,
+        tokens,
+        *(only if n == 1 else _NOTHING),
+        *_arrays(append),
     )
     if change is NO_CHANGE:
         return _CALL + end, values
@@ -84,16 +127,13 @@ def call(append: Append, rules: Rules, *, synced: bool) -> tuple[str, tuple[Any,
     )
 
 
-def _entries(append: Append) -> tuple[Counts, tuple[Any, ...]]:
-    """Return their counts and what is told of each; a single one needs no arrays."""
+def _arrays(append: Append) -> tuple[Any, ...]:
+    """Return what is told of each entry; a single one needs no arrays."""
     entries = append.entries
     if len(entries) == 1:
-        (entry,) = entries
-        told = (entry.id, entry.kind.value, append.bodies[0], *(None,) * 6)
-        return Counts.of(entries), told
+        return (*_NOTHING, *_NOTHING)
     counts = [Counts.of((entry,)) for entry in entries]
-    return reduce(Counts.plus, counts), (
-        *(None,) * 3,
+    return (
         [entry.id for entry in entries],
         [entry.kind.value for entry in entries],
         append.bodies,

@@ -1,29 +1,12 @@
-"""The functions of the server by which an append is one call."""
+"""The functions of the server by which an append is one call, and their like."""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("FUNCTIONS",)
+__all__ = ("FUNCTIONS", "RAISED")
 
-# What is not plain, as a session that is missing or another revision, gives NULL and
-# changes nothing; the caller then looks at it statement by statement. The first
-# statement takes the lock, and sees what was committed before it had it. An id that is
-# known violates a unique key, and undoes all; what else is amiss is told the same way.
-_APPEND: Final = """
-CREATE FUNCTION ~append_entries(
-    p_app text, p_usr text, p_scope text, p_session text,
-    p_incarnation text, p_revision bigint, p_version bigint,
-    p_now bigint, p_idle bigint, p_lifetime bigint, p_trim bigint,
-    p_updated bigint, p_touch bigint,
-    p_n bigint, p_messages bigint, p_conversations bigint, p_tokens bigint,
-    p_id text, p_kind text, p_body text,  -- the only entry, else the arrays hold them
-    p_ids text[], p_kinds text[], p_bodies text[],
-    p_each_messages smallint[], p_each_conversations smallint[], p_each_tokens bigint[]
-) RETURNS ~heads LANGUAGE plpgsql AS $function$
-DECLARE
-    h ~heads%ROWTYPE;
-BEGIN
+RAISED: Final = """
     UPDATE ~heads SET
         revision = revision + 1,
         updated_at = greatest(updated_at, p_updated),
@@ -40,14 +23,38 @@ BEGIN
         total_tokens = total_tokens + p_tokens
     WHERE app = p_app AND usr = p_usr AND scope = p_scope AND session = p_session
         AND version <= p_version
-        AND (p_incarnation IS NULL OR incarnation = p_incarnation)
-        AND (p_revision IS NULL OR revision = p_revision)
-        AND (p_trim IS NULL OR active_entries + p_n <= p_trim)
-        AND (p_idle IS NULL OR last_active_at >= p_idle OR last_active_at = 0
+        AND (p_incarnation::text IS NULL OR incarnation = p_incarnation)
+        AND (p_revision::bigint IS NULL OR revision = p_revision)
+        AND (p_trim::bigint IS NULL OR active_entries + p_n <= p_trim)
+        AND (p_idle::bigint IS NULL OR last_active_at >= p_idle OR last_active_at = 0
             OR pinned = 1)
-        AND (p_lifetime IS NULL OR created_at >= p_lifetime OR created_at = 0
+        AND (p_lifetime::bigint IS NULL OR created_at >= p_lifetime OR created_at = 0
             OR pinned = 1)
-    RETURNING * INTO h;
+"""
+"""Takes the lock of a head and counts entries in; where it may not, no row is found.
+
+A row that another transaction holds is waited for, and its condition looked at anew.
+"""
+
+# What is not plain, as a session that is missing or another revision, gives NULL and
+# changes nothing; the caller then looks at it statement by statement. The first
+# statement takes the lock, and sees what was committed before it had it. An id that is
+# known violates a unique key, and undoes all; what else is amiss is told the same way.
+_APPEND: Final = f"""
+CREATE FUNCTION ~append_entries(
+    p_app text, p_usr text, p_scope text, p_session text,
+    p_incarnation text, p_revision bigint, p_version bigint,
+    p_now bigint, p_idle bigint, p_lifetime bigint, p_trim bigint,
+    p_updated bigint, p_touch bigint,
+    p_n bigint, p_messages bigint, p_conversations bigint, p_tokens bigint,
+    p_id text, p_kind text, p_body text,  -- the only entry, else the arrays hold them
+    p_ids text[], p_kinds text[], p_bodies text[],
+    p_each_messages smallint[], p_each_conversations smallint[], p_each_tokens bigint[]
+) RETURNS ~heads LANGUAGE plpgsql AS $function$
+DECLARE
+    h ~heads%ROWTYPE;
+BEGIN
+{RAISED}    RETURNING * INTO h;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
@@ -68,7 +75,7 @@ BEGIN
     RETURN h;
 END
 $function$;
-"""
+"""  # noqa: S608  (a text of our own)
 
 # The entries first, then the states; the scopes come last, the user's before the
 # app's, as everywhere: others wait for them.
@@ -233,4 +240,25 @@ END
 $function$;
 """
 
-FUNCTIONS: Final = _APPEND + _WRITE_DIGESTS + _WRITE_SCOPE + _APPEND_CHANGED
+# What a foreign key would do, but for its look at the head of each entry that is
+# inserted: the head is locked then in any case, and the look costs as much again.
+_DELETE_ENTRIES: Final = """
+CREATE FUNCTION ~delete_entries() RETURNS trigger LANGUAGE plpgsql AS $function$
+BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        TRUNCATE ~entries;
+    ELSE
+        DELETE FROM ~entries WHERE session = OLD.number;
+    END IF;
+    RETURN NULL;
+END
+$function$;
+CREATE TRIGGER delete_entries AFTER DELETE ON ~heads
+    FOR EACH ROW EXECUTE FUNCTION ~delete_entries();
+CREATE TRIGGER truncate_entries AFTER TRUNCATE ON ~heads
+    FOR EACH STATEMENT EXECUTE FUNCTION ~delete_entries();
+"""
+
+FUNCTIONS: Final = (
+    _APPEND + _WRITE_DIGESTS + _WRITE_SCOPE + _APPEND_CHANGED + _DELETE_ENTRIES
+)

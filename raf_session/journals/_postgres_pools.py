@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -13,6 +12,7 @@ from typing_extensions import override
 from raf_session.journals._postgres_connections import PostgresConnection, Settings
 from raf_session.journals._postgres_driver import DriverConnection, DriverPool
 from raf_session.journals._sql_dialect import Connection, Pool, Translation
+from raf_session.journals._sql_pools import Slots
 
 __all__ = ("GivenPool", "OwnPool")
 
@@ -44,9 +44,7 @@ class OwnPool(Pool):
         self._connect = connect
         self._translate = translate
         self._settings = settings
-        self._free = size
-        self._waiters: deque[asyncio.Future[None]] = deque()
-        self._size = size
+        self._slots = Slots(size)
         self._idle: list[tuple[DriverConnection, float, float]] = []
         """With the times when they were made and last used."""
         self._used: dict[DriverConnection, float] = {}
@@ -61,16 +59,18 @@ class OwnPool(Pool):
     @override
     def acquire_now(self) -> Connection | None:
         """Check a connection out that is idle, where nobody waits for one."""
-        lent = self._find() if self._free else None
-        if lent is None:
+        if not self._slots.take_now():
             return None
-        self._free -= 1
+        lent = self._find()
+        if lent is None:
+            self._slots.give()
+            return None
         return PostgresConnection(lent, self._translate, self._settings)
 
     @override
     async def acquire(self) -> Connection:
         """Check a connection out, or wait for one."""
-        await self._take()
+        await self._slots.take()
         try:
             lent = self._find()
             if lent is None:
@@ -78,32 +78,9 @@ class OwnPool(Pool):
                 lent = await self._connect()
                 self._used[lent] = made
         except BaseException:
-            self._give()
+            self._slots.give()
             raise
         return PostgresConnection(lent, self._translate, self._settings)
-
-    async def _take(self) -> None:
-        if self._free:
-            self._free -= 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiters.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():
-                self._give()
-            elif turn in self._waiters:
-                self._waiters.remove(turn)
-            raise
-
-    def _give(self) -> None:
-        while self._waiters:
-            turn = self._waiters.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._free += 1
 
     def _find(self) -> DriverConnection | None:
         since = time.monotonic() - _IDLE_SECS
@@ -125,13 +102,12 @@ class OwnPool(Pool):
             lent.terminate()
         else:
             self._idle.append((lent, made, time.monotonic()))
-        self._give()
+        self._slots.give()
 
     @override
     async def close(self) -> None:
         """Close it, once every connection is back."""
-        for _ in range(self._size):
-            await self._take()
+        await self._slots.take_all()
         idle = [lent for lent, _, _ in self._idle]
         self._idle.clear()
         ends = await asyncio.gather(

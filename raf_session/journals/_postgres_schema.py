@@ -65,7 +65,7 @@ CREATE TABLE ~labels (
 CREATE INDEX labels_by_label ON ~labels (label, session);
 
 CREATE TABLE ~entries (
-    session bigint NOT NULL REFERENCES ~heads ON DELETE CASCADE,
+    session bigint NOT NULL,  -- of a head, with which a trigger deletes it
     left_at bigint NOT NULL,  -- 0: active, else the revision that archived it
     seq bigint NOT NULL,
     stored_at bigint NOT NULL,

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from raf_session.changes import NO_CHANGE, Change
 from raf_session.clock import to_micros
-from raf_session.encoding import BODY_VERSION
 from raf_session.entries import Counts, Entry
 from raf_session.errors import (
     SessionDamagedError,
@@ -90,9 +89,12 @@ class Append(NamedTuple):
     async def run(self, link: Link, *, confirm: bool) -> Commit:
         """Add entries at the end."""
         change = self.texts.change
-        simple = not (change.app or change.user or _describes(change))
-        if simple and link.one_slot:
-            return (await self._write(link, (), confirm=confirm))[0]
+        if link.one_slot and (
+            change is NO_CHANGE or not (change.app or change.user or _describes(change))
+        ):
+            written = await self._try(link, (), None, confirm=confirm)
+            assert written is not None  # noqa: S101  (it had no condition)
+            return written[0]
         return await protected(self._steps(link, confirm=confirm))
 
     async def _steps(self, link: Link, *, confirm: bool) -> Commit:
@@ -132,6 +134,8 @@ class Append(NamedTuple):
         turn = 0
         while True:
             seen = await look(link, self.core, self.key)
+            if seen.stored is None:
+                raise SessionNotFoundError(self.key, "missing")
             written = await self._try(link, debts, seen.stored, confirm=confirm)
             if written is not None:
                 return written
@@ -150,7 +154,6 @@ class Append(NamedTuple):
         now = core.rules.now()
         counts = [Counts.of((entry,)) for entry in entries]
         ops = Operations(core.names.session(key))
-        touch = now if change.touch is None else to_micros(change.touch)
         activity = ops.number(core.index.keys.activity) if link.one_slot else "-"
         described = ("", "")
         labelled: Operations | None = None
@@ -169,13 +172,15 @@ class Append(NamedTuple):
             for entry, body, count in zip(entries, self.bodies, counts, strict=True)
         ]
         script = APPEND if ops.plain else APPEND_MORE
-        words = self._words(counts, len(debts), now, touch, confirm=confirm)
+        description = ""
+        if change.request is not None or before is not None:
+            description = "\1".join((*request_texts(change.request), *described))
         header = "\0".join(
             (
-                f"{words} {activity} {core.terms(now)}",
+                f"{self._words(counts, now)} {activity}",
                 _told(self.incarnation),
-                *request_texts(change.request),
-                *described,
+                self._options(len(debts), now, confirm=confirm),
+                description,
                 *key,
             )
         )
@@ -188,32 +193,37 @@ class Append(NamedTuple):
             await operate(link, labelled)
         return await self._commit(link, reply, now, len(debts))
 
-    def _words(
-        self,
-        counts: Sequence[Counts],
-        owed: int,
-        now: int,
-        touch: int,
-        *,
-        confirm: bool,
-    ) -> str:
+    def _words(self, counts: Sequence[Counts], now: int) -> str:
         change = self.texts.change
-        expected, trim, request = self.expected_revision, self.trim, change.request
-        updated = now if change.updated_at is None else to_micros(change.updated_at)
-        keep = base = "-"
-        if request is not None:
-            keep = str(request.keep)
-            base = "-" if request.base is None else str(request.base)
+        touch = updated = now
+        if change is not NO_CHANGE:
+            touch = now if change.touch is None else to_micros(change.touch)
+            moment = change.updated_at
+            updated = now if moment is None else to_micros(moment)
         messages = conversations = tokens = 0
         for count in counts:
             messages += count.messages
             conversations += count.conversations
             tokens += count.tokens
         return (
-            f"{BODY_VERSION} {'-' if expected is None else expected} "
-            f"{'-' if trim is None else trim} {touch} {updated} {messages} "
-            f"{conversations} {tokens} {len(counts)} {keep} {base} {owed} "
-            f"{int(confirm)}"
+            f"{now} {touch} {updated} {messages} {conversations} {tokens} {len(counts)}"
+        )
+
+    def _options(self, owed: int, now: int, *, confirm: bool) -> str:
+        """Return what few appends have; one text, so that the others are not read."""
+        expected, trim = self.expected_revision, self.trim
+        request, rules = self.texts.change.request, self.core.rules
+        usual = expected is None and trim is None and request is None
+        if usual and not (owed or confirm or rules.sessions.enabled):
+            return ""
+        keep = base = "-"
+        if request is not None:
+            keep = str(request.keep)
+            base = "-" if request.base is None else str(request.base)
+        return (
+            f"{'-' if expected is None else expected} "
+            f"{'-' if trim is None else trim} {keep} {base} {owed} {int(confirm)} "
+            f"{self.core.terms(now)}"
         )
 
     async def _commit(

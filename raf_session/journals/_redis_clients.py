@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final, cast
 from urllib.parse import unquote, urlsplit
 
@@ -12,14 +14,14 @@ from redis.asyncio import Redis, RedisCluster, Sentinel
 from redis.asyncio.cluster import PipelineCommand
 from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
-from redis.backoff import ExponentialBackoff
+from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.exceptions import AskError, ClusterError
 from redis.exceptions import ConnectionError as RedisConnectionError
-from typing_extensions import Protocol
+from typing_extensions import Protocol, override
 
 from raf_session.errors import InvalidValueError
 
-__all__ = ("Client", "Holder", "Pipeline", "client_maker", "handed_in")
+__all__ = ("Client", "Holder", "Pipeline", "client_maker", "handed_in", "sending")
 
 _SCHEMES: Final = (
     "redis",
@@ -33,6 +35,31 @@ _SCHEMES: Final = (
 _REDIRECTS: Final = (AskError, ClusterError, RedisConnectionError)
 """After which the node of a key may be another."""
 _TURNS: Final = 7
+_PAUSES_SECS: Final = (0.05, 0.1, 0.2, 0.4)
+_CLUSTER_PAUSES_SECS: Final = tuple([0.05 * 2**turn for turn in range(_TURNS)])
+
+_AGAIN: Final[ContextVar[bool]] = ContextVar("_AGAIN", default=True)
+_ONCE: Final = Retry(NoBackoff(), 0)
+
+
+@contextmanager
+def sending(*, again: bool) -> Generator[None]:
+    """Tell clients of ours whether what is sent inside may be sent a second time."""
+    token = _AGAIN.set(again)
+    try:
+        yield
+    finally:
+        _AGAIN.reset(token)
+
+
+class _Retry(Retry):
+    """Sends again only what may be sent again."""
+
+    @override
+    async def call_with_retry(self, *args: Any, **options: Any) -> Any:
+        if _AGAIN.get():
+            return await super().call_with_retry(*args, **options)
+        return await _ONCE.call_with_retry(*args, **options)
 
 
 class Pipeline(Protocol):
@@ -69,12 +96,18 @@ class Holder:
     Args:
         client: the client.
         closers: what to close, in order; nothing where the client was handed in.
+        pauses: how long to wait, each time that a write which knows itself is sent
+            again; nothing where the client was handed in: it is its owner who decides.
     """
 
     def __init__(
-        self, client: Client, closers: Sequence[Callable[[], Awaitable[object]]] = ()
+        self,
+        client: Client,
+        closers: Sequence[Callable[[], Awaitable[object]]] = (),
+        pauses: Sequence[float] = (),
     ) -> None:
         self.client = client
+        self.pauses = pauses
         self.clustered = hasattr(client, "get_node_from_key")
         self._closers = closers
 
@@ -115,8 +148,11 @@ class Holder:
                 return results
             await asyncio.sleep(0.05 * 2**turn)
             turn += 1
-            # An ordinary command finds out how the cluster looks now.
-            await cluster.execute_command("EXISTS", key)
+            with sending(again=True):
+                # An ordinary command finds out how the cluster looks now.
+                await cluster.execute_command("EXISTS", key)
+            if isinstance(first, RedisConnectionError) and not _AGAIN.get():
+                return results
 
 
 async def _send(
@@ -180,13 +216,12 @@ def _options(url: str) -> dict[str, Any]:
 
 
 def _retry() -> Retry:
-    # Every call is made so that it may be sent again.
-    return Retry(ExponentialBackoff(cap=0.4, base=0.05), 4)
+    return _Retry(ExponentialBackoff(cap=0.4, base=0.05), 4)
 
 
 def _of_server(url: str) -> Holder:
     client = cast("Any", Redis).from_url(url, retry=_retry())
-    return Holder(client, [client.aclose])
+    return Holder(client, [client.aclose], _PAUSES_SECS)
 
 
 def _of_cluster(options: dict[str, Any]) -> Holder:
@@ -197,7 +232,7 @@ def _of_cluster(options: dict[str, Any]) -> Holder:
         ssl=connection_class is not None,
         retry=Retry(ExponentialBackoff(cap=1.0, base=0.1), 6),
     )
-    return Holder(cast("Client", client), [client.aclose])
+    return Holder(cast("Client", client), [client.aclose], _CLUSTER_PAUSES_SECS)
 
 
 def _sentinel_maker(url: str) -> Callable[[], Holder]:
@@ -224,6 +259,6 @@ def _sentinel_maker(url: str) -> Callable[[], Holder]:
             options["ssl"] = True
         client = sentinel.master_for(unquote(service), retry=_retry(), **options)
         closers = [client.aclose, *(node.aclose for node in sentinel.sentinels)]
-        return Holder(client, closers)
+        return Holder(client, closers, _PAUSES_SECS)
 
     return make

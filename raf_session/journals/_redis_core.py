@@ -44,7 +44,7 @@ class Core:
         now: int,
         *,
         touch: int,
-        number: int | None = None,
+        owed: bytes = b"",
         one_slot: bool,
     ) -> None:
         """Add the operation that writes a scope's state.
@@ -55,7 +55,8 @@ class Core:
             texts: what to set and to delete.
             now: the journal's time.
             touch: when it was written.
-            number: the number of the write, `None`: the next.
+            owed: what stands for the write among what is owed; empty: it has no
+                number yet, and takes the next.
             one_slot: whether the index is kept in the same step.
         """
         keys = self.names.scope(scope)
@@ -66,7 +67,7 @@ class Core:
             ops.number(*self.index.keys.of_scope(scope)) if one_slot else "",
             scope_member(scope),
             self.timing.terms(self.rules.scope_rule(scope), now),
-            "" if number is None else number,
+            owed,
             touch,
             len(texts.set),
             *[word.encode() for pair in texts.set for word in pair],
@@ -75,11 +76,17 @@ class Core:
         )
 
 
-async def operate(link: Link, ops: Operations) -> list[str]:
-    """Carry out operations on keys that belong to no session."""
+async def operate(link: Link, ops: Operations, *, again: bool = True) -> list[str]:
+    """Carry out operations on keys that belong to no session.
+
+    Args:
+        link: where.
+        ops: the operations.
+        again: whether they do no harm, and say the same, where they are sent again.
+    """
     if not ops.words:
         return []
-    reply = await link.run(OPERATE, ops.keys, ops.words)
+    reply = await link.run(OPERATE, ops.keys, ops.words, again=again)
     return [text(item) for item in reply]
 
 

@@ -17,7 +17,6 @@ from raf_session.journals._redis_heads import Stored, row_text
 from raf_session.journals._redis_keys import member_of
 from raf_session.journals._redis_links import Link
 from raf_session.journals._redis_operations import Operations, chunks
-from raf_session.journals._redis_scripts import COMMIT
 from raf_session.journals._redis_writes import Look, Plan, Writes, look
 from raf_session.journals._texts import ChangeTexts
 from raf_session.keys import SessionKey
@@ -86,7 +85,9 @@ class Create(NamedTuple):
             old, young = _rows.first_rows(self.bodies, self.archived, self.entries, now)
             head = core.rules.new_head(self.new, young, old, self.texts.change, now)
             ops = writes.operations(key)
-            remove_session(ops)
+            if seen.remains:
+                # Not first for all: what frees memory opens a full server to the rest.
+                remove_session(ops)
             add_rows(ops, [*old, *young])
             add_digests(ops, self.texts, None)
             tail_at = young[-1].stored_at if young else 0
@@ -134,14 +135,17 @@ class Update(NamedTuple):
         writes, key = self.writes, self.key
         core = writes.core
         debts: list[Debt] | None = None
+        finished = False
 
         async def step(by: str) -> tuple[bool, Commit | None]:
-            nonlocal debts
+            nonlocal debts, finished
             now = core.rules.now()
             seen = await look(link, core, key)
             stored = seen.live(core, key, now, self.incarnation)
-            if stored.owed:
+            if stored.owed and not finished:
+                # Once: others may owe something at every moment.
                 await writes.debts.finish(link, key)
+                finished = True
                 return False, None
             _checks.check_revision(stored.head, self.expected_revision)
             head = core.rules.updated(stored.head, self.texts.change, now)
@@ -222,7 +226,7 @@ async def remove(
     if link.one_slot and stored is not None:
         core.index.forget(ops, member_of(key), incarnation)
     seen = "none" if stored is None else stored.seen
-    reply = await link.run(COMMIT, ops.keys, [seen, by, "", *ops.words])
+    reply = await link.commit(ops.keys, [seen, by, "", *ops.words])
     if text(reply[0]) != "done":
         return None
     if stored is None:
@@ -231,5 +235,5 @@ async def remove(
         return text(reply[1]) == "1"
     others = Operations()
     core.index.forget(others, member_of(key), incarnation)
-    (gone,) = await operate(link, others)
+    (gone,) = await operate(link, others, again=False)
     return gone == "1"

@@ -11,7 +11,7 @@ from redis import exceptions
 
 from raf_session.errors import StorageBusyError, StorageError, StorageFullError
 
-__all__ = ("BACKEND", "FAULTS", "faults", "storage_error")
+__all__ = ("BACKEND", "FAULTS", "LOST", "faults", "storage_error")
 
 BACKEND: Final = "redis"
 
@@ -22,6 +22,14 @@ FAULTS: Final = (
     UnicodeDecodeError,
 )
 """What may come of a call to the driver."""
+
+LOST: Final = (
+    exceptions.ConnectionError,
+    exceptions.TimeoutError,
+    exceptions.ClusterError,
+    OSError,
+)
+"""After which a command may or may not have been run, or might run elsewhere."""
 
 _BUSY: Final = (
     exceptions.BusyLoadingError,

@@ -66,13 +66,14 @@ def parse_head(key: SessionKey, fields: Sequence[bytes]) -> Stored:
         f = [int(word) for word in facts.split()]
         title, model, status, labels, session_type, forked_from = _about(about)
         n, last, header, version = _request(request)
+        updated = from_micros(f[3])
         head = SessionHead(
             key,
             incarnation.decode(),
             f[1],
             from_micros(f[2]),
-            from_micros(f[3]),
-            from_micros(f[4]),
+            updated,
+            updated if f[3] == f[4] else from_micros(f[4]),
             f[5] != 0,
             f[6],
             f[7],

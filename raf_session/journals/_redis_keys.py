@@ -130,12 +130,22 @@ class Names:
             for kind in ("session", "user_state", "app_state")
         )
 
-    def parse(self, name: bytes) -> SessionKey | ScopeKey:
-        """Return whose key this is.
+    def parse(self, name: bytes) -> SessionKey | ScopeKey | None:
+        """Return whose key this is, `None` where it is no head and no state of ours.
 
-        Raises:
-            ValueError: it is not the key of a head or of a state.
+        A journal whose prefix begins with this one has keys that look like ours.
         """
+        try:
+            found = self._parse(name)
+        except ValueError:
+            return None
+        if isinstance(found, SessionKey):
+            own = self.session(found)[0]
+        else:
+            own = self.scope(found).state
+        return found if own == name else None
+
+    def _parse(self, name: bytes) -> SessionKey | ScopeKey:
         text = name.decode().removeprefix(f"{self.prefix}:")
         kind, _, rest = text.partition(":")
         parts = [_unescape(p) for p in rest.translate({123: "", 125: ""}).split(":")]

@@ -5,23 +5,38 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Any, Final, TypeAlias
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from contextlib import nullcontext
+from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from redis.exceptions import NoScriptError
 
 from raf_session.errors import JournalClosedError, StorageError
-from raf_session.journals._redis_clients import Client, Holder
-from raf_session.journals._redis_faults import BACKEND, FAULTS, faults, storage_error
-from raf_session.journals._redis_scripts import Script
+from raf_session.journals._redis_clients import Client, Holder, sending
+from raf_session.journals._redis_faults import (
+    BACKEND,
+    FAULTS,
+    LOST,
+    faults,
+    storage_error,
+)
+from raf_session.journals._redis_scripts import COMMIT, Script
 
 __all__ = ("Call", "Link", "Links")
+
+_T = TypeVar("_T")
 
 Call: TypeAlias = tuple[Script, Sequence[Any], Sequence[Any]]
 """A script, its keys and its arguments."""
 
 _RAW: Final[dict[str, Any]] = {"NEVER_DECODE": True}
+_ELSEWHERE_SECS: Final = 5.0
+"""How long to wait for another event loop to close its client,"""
+_LOOK_SECS: Final = 0.02
+"""and how often to look whether it still runs."""
 
 
 class Link:
@@ -42,6 +57,25 @@ class Link:
         self.one_slot = one_slot
         self._replicas = replicas
         self._wait_ms = wait_ms
+        self._calls = 0
+        self._closing = False
+        self._closed = False
+
+    async def close(self) -> None:
+        """Close the client; calls that are on their way close it once more at last."""
+        self._closing = True
+        if not self._closed:
+            await self.holder.close()
+            self._closed = True
+
+    async def _counted(self, work: Coroutine[Any, Any, _T]) -> _T:
+        self._calls += 1
+        try:
+            return await work
+        finally:
+            self._calls -= 1
+            if self._closing and not self._calls:
+                await self.holder.close()
 
     async def run(
         self,
@@ -50,20 +84,55 @@ class Link:
         args: Sequence[Any],
         *,
         write: bool = True,
+        again: bool = True,
     ) -> Any:
         """Run a script.
+
+        Args:
+            script: the script.
+            keys: its keys.
+            args: its arguments.
+            write: whether replicas are to have it.
+            again: whether it may be sent again where its answer was lost.
 
         Raises:
             StorageError: it could not be run, or nobody knows whether it was.
         """
+        if write and self._replicas:
+            run = self._confirmed
+        elif self.holder.clustered and not again:
+            run = self._sent_once
+        else:
+            run = self._run
         try:
-            if write and self._replicas:
-                return await self._confirmed(script, keys, args)
-            return await self._run(script, keys, args)
+            with nullcontext() if again else sending(again=False):
+                return await self._counted(run(script, keys, args))
         except StorageError:
             raise
         except FAULTS as error:
             raise storage_error(error) from error
+
+    async def commit(self, keys: Sequence[Any], args: Sequence[Any]) -> Any:
+        """Run `COMMIT`, which knows a write that is sent again by its name.
+
+        Raises:
+            StorageError: it could not be run, or nobody knows whether it was: what is
+                refused behind a lost answer may be refused because it was done.
+        """
+        lost: StorageError | None = None
+        for secs in (*self.holder.pauses, None):
+            try:
+                reply = await self.run(COMMIT, keys, args, again=False)
+            except StorageError as error:
+                if secs is None or not isinstance(error.__cause__, LOST):
+                    raise
+                lost = error
+                await asyncio.sleep(secs)
+                continue
+            if lost is not None and reply[0] not in {b"done", "done"}:
+                raise lost
+            return reply
+        raise AssertionError("the last turn returns or raises")
 
     async def _run(
         self, script: Script, keys: Sequence[Any], args: Sequence[Any]
@@ -81,16 +150,19 @@ class Link:
             StorageError: one of them could not be run.
         """
         with faults():
-            if self.holder.clustered:
-                return list(await asyncio.gather(*[self._run(*call) for call in calls]))
-            commands = [_command(call, text=False) for call in calls]
-            replies = await self._pipeline(commands)
-            for n, reply in enumerate(replies):
-                if isinstance(reply, NoScriptError):
-                    replies[n] = await self._run(*calls[n])
-                elif isinstance(reply, Exception):
-                    raise reply
-            return replies
+            return await self._counted(self._run_all(calls))
+
+    async def _run_all(self, calls: Sequence[Call]) -> list[Any]:
+        if self.holder.clustered:
+            return list(await asyncio.gather(*[self._run(*call) for call in calls]))
+        commands = [_command(call, text=False) for call in calls]
+        replies = await self._pipeline(commands)
+        for n, reply in enumerate(replies):
+            if isinstance(reply, NoScriptError):
+                replies[n] = await self._run(*calls[n])
+            elif isinstance(reply, Exception):
+                raise reply
+        return replies
 
     async def commands(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """Run commands that only read, each on one key, in one round trip.
@@ -101,7 +173,7 @@ class Link:
         if not commands:
             return []
         with faults():
-            replies = await self._pipeline(commands)
+            replies = await self._counted(self._pipeline(commands))
             for reply in replies:
                 if isinstance(reply, Exception):
                     raise reply
@@ -132,17 +204,8 @@ class Link:
     async def _confirmed(
         self, script: Script, keys: Sequence[Any], args: Sequence[Any]
     ) -> Any:
-        call = (script, keys, args)
         wait = ("WAIT", self._replicas, self._wait_ms)
-        reply, acks = await self.holder.together(
-            keys[0], [_command(call, text=False), wait]
-        )
-        if isinstance(reply, NoScriptError):
-            reply, acks = await self.holder.together(
-                keys[0], [_command(call, text=True), wait]
-            )
-        if isinstance(reply, Exception):
-            raise reply
+        reply, acks = await self._together((script, keys, args), wait)
         if isinstance(acks, FAULTS) or int(acks) < self._replicas:
             found = 0 if isinstance(acks, Exception) else int(acks)
             raise StorageError(
@@ -151,6 +214,25 @@ class Link:
                 "confirmed it in time; it may be repeated under the same ids",
             ) from (acks if isinstance(acks, Exception) else None)
         return reply
+
+    async def _sent_once(
+        self, script: Script, keys: Sequence[Any], args: Sequence[Any]
+    ) -> Any:
+        """Run a script past the client of a cluster, which sends again by itself."""
+        (reply,) = await self._together((script, keys, args))
+        return reply
+
+    async def _together(self, call: Call, *others: Sequence[Any]) -> list[Any]:
+        """Run a script, and behind it what needs the same connection."""
+        key = call[1][0]
+        replies = await self.holder.together(key, [_command(call, text=False), *others])
+        if isinstance(replies[0], NoScriptError):
+            replies = await self.holder.together(
+                key, [_command(call, text=True), *others]
+            )
+        if isinstance(replies[0], Exception):
+            raise replies[0]
+        return replies
 
 
 def _command(call: Call, *, text: bool) -> tuple[Any, ...]:
@@ -208,7 +290,7 @@ class Links:
             replicas=self._replicas,
             wait_ms=self._wait_ms,
         )
-        guard = _guard(holder)
+        guard = self._guard(loop, link)
         await anext(guard)
         with self._lock:
             closed = self._closed
@@ -231,6 +313,23 @@ class Links:
             self._guards = {}
             self._process = os.getpid()
 
+    async def _guard(
+        self, loop: asyncio.AbstractEventLoop, link: Link
+    ) -> AsyncGenerator[None]:
+        """Close the client when the journal is closed, or when its event loop ends.
+
+        An event loop that ends, as `asyncio.run` does it, finishes the asynchronous
+        generators that were begun on it.
+        """
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._guards.pop(link, None)
+                if self._links.get(loop) is link:
+                    del self._links[loop]
+            await link.close()
+
     async def close(self) -> None:
         """Close every client that was opened here; idempotent.
 
@@ -251,22 +350,34 @@ class Links:
                 if loop is here:
                     await guard.aclose()
                 elif loop.is_running():
-                    done = asyncio.run_coroutine_threadsafe(guard.aclose(), loop)
-                    await asyncio.wait_for(asyncio.wrap_future(done), 5)
+                    await _close_elsewhere(link, loop)
             except FAULTS as error:
                 raise storage_error(error) from error
 
 
-async def _guard(holder: Holder) -> AsyncGenerator[None]:
-    """Close the client when the journal is closed, or when its event loop ends.
+async def _close_elsewhere(link: Link, loop: asyncio.AbstractEventLoop) -> None:
+    """Close a client on its own event loop; one that ends meanwhile does so itself."""
+    closed: Future[None] = Future()
+    tasks: list[asyncio.Task[None]] = []
 
-    An event loop that ends, as `asyncio.run` does it, finishes the asynchronous
-    generators that were begun on it.
-    """
+    async def close() -> None:
+        try:
+            await link.close()
+        except FAULTS as error:
+            closed.set_exception(error)
+        else:
+            closed.set_result(None)
+
     try:
-        yield
-    finally:
-        await holder.close()
+        loop.call_soon_threadsafe(lambda: tasks.append(loop.create_task(close())))
+    except RuntimeError:
+        return  # it has ended
+    waited = asyncio.wrap_future(closed)
+    until = time.monotonic() + _ELSEWHERE_SECS
+    while not waited.done() and loop.is_running() and time.monotonic() < until:
+        await asyncio.wait([waited], timeout=_LOOK_SECS)
+    if waited.done():
+        waited.result()
 
 
 _INHERITED: Final[list[object]] = []

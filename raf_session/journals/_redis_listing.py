@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from raf_session.clock import to_micros
+from raf_session.errors import SessionDamagedError
 from raf_session.journal import Listed, Order, Page
 from raf_session.journals import _checks
 from raf_session.journals._redis_core import Core, operate, text
@@ -147,6 +148,8 @@ class Listing:
                     phantoms.append(key)
                 matching.append((item, None))
                 continue
+            if isinstance(stored, SessionDamagedError):
+                raise stored
             active = to_micros(stored.head.last_active_at)
             if active > item.active and float(active) != float(item.active):
                 core.index.move(moves, item.member, active)

@@ -9,13 +9,15 @@ from raf_session.clock import to_micros
 from raf_session.entries import SessionHead
 from raf_session.expiry import ExpiryRule
 from raf_session.journals._redis_keys import IndexKeys, Names, member_of, scope_member
-from raf_session.keys import ScopeKey
+from raf_session.keys import ScopeKey, SessionKey
 
 __all__ = ("Index", "Operations", "Timing", "chunks")
 
 _CHUNK: Final = 500
 """How many arguments a command inside a script may have: Lua's stack has an end."""
 _LATEST_MS: Final = 10**14
+_UNKNOWN: Final = "?"
+"""Stands for an incarnation that cannot be read; no session has it."""
 
 
 def chunks(words: Sequence[Any]) -> Iterable[Sequence[Any]]:
@@ -133,6 +135,9 @@ class Index:
         active = -to_micros(head.last_active_at)
         ops.add("ZADD", keys.keys, 0, member)
         if anew:
+            ops.special(
+                "@unlabel", ops.number(keys.tokens), ops.number(keys.labels), member
+            )
             ops.add("ZADD", keys.activity, active, member)
         else:
             ops.add("ZADD", keys.activity, "LT", active, member)
@@ -142,6 +147,14 @@ class Index:
         ops.add("HSET", keys.tokens, member, token)
         for label in labels:
             ops.add("ZADD", keys.labels, 0, label.encode() + b"\0" + member)
+
+    def enter_damaged(self, ops: Operations, key: SessionKey) -> None:
+        """Add a session of which nothing can be read, so that a listing names it."""
+        keys = self.keys
+        member = member_of(key)
+        for name in (keys.keys, keys.activity, keys.created):
+            ops.add("ZADD", name, "NX", 0, member)
+        ops.add("HSETNX", keys.tokens, member, _UNKNOWN)
 
     def move(self, ops: Operations, member: bytes, last_active_us: int) -> None:
         """Move a session forward to its activity."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
+from raf_session.errors import SessionDamagedError
 from raf_session.journals._redis_core import Core, operate, text
 from raf_session.journals._redis_heads import Stored, parse_head
 from raf_session.journals._redis_keys import member_of
@@ -21,19 +22,22 @@ _YOUNG_US: Final = 3_600_000_000
 
 async def read_heads(
     link: Link, core: Core, keys: Sequence[SessionKey]
-) -> list[Stored | None]:
-    """Return the heads of sessions, `None` where there is none.
-
-    Raises:
-        SessionDamagedError: one cannot be read.
-    """
+) -> list[Stored | SessionDamagedError | None]:
+    """Return the heads of sessions, `None` where there is none, an error for damage."""
     replies = await link.commands(
         [("HMGET", core.names.session(key)[0], *_FIELDS) for key in keys]
     )
     return [
-        None if reply[1] is None else parse_head(key, [field or b"" for field in reply])
+        None if reply[1] is None else _head(key, [field or b"" for field in reply])
         for key, reply in zip(keys, replies, strict=True)
     ]
+
+
+def _head(key: SessionKey, fields: Sequence[bytes]) -> Stored | SessionDamagedError:
+    try:
+        return parse_head(key, fields)
+    except SessionDamagedError as error:
+        return error
 
 
 class Repair:
@@ -78,11 +82,18 @@ class Repair:
         )
         return [text(token or b"").partition("\0")[0] for token in found]
 
-    async def forget(self, link: Link, keys: Sequence[SessionKey]) -> list[SessionKey]:
+    async def forget(
+        self, link: Link, keys: Sequence[SessionKey], *, again: bool = True
+    ) -> list[SessionKey]:
         """Take sessions that are gone out of the index; return those taken out.
 
         Their tokens are read before it is made sure that they are gone, so that one
         that is created meanwhile stays.
+
+        Args:
+            link: where.
+            keys: the sessions.
+            again: whether it does not matter who took them out.
         """
         if not keys:
             return []
@@ -97,7 +108,7 @@ class Repair:
                 continue
             ops = Operations()
             core.index.forget(ops, member_of(key), token)
-            if await operate(link, ops) == ["1"]:
+            if await operate(link, ops, again=again) == ["1"]:
                 taken.append(key)
         return taken
 
@@ -118,18 +129,27 @@ class Repair:
             key for key in map(core.names.parse, found) if isinstance(key, SessionKey)
         ]
         ops = Operations()
-        for stored in await read_heads(link, core, keys):
-            if stored is not None:
+        heads = await read_heads(link, core, keys)
+        for key, stored in zip(keys, heads, strict=True):
+            if isinstance(stored, SessionDamagedError):
+                core.index.enter_damaged(ops, key)
+            elif stored is not None:
                 core.index.enter(ops, stored.head, anew=False)
         await operate(link, ops)
 
     async def _enter_scopes(self, link: Link, found: Sequence[bytes]) -> None:
         core = self._core
-        replies = await link.commands([("HGET", name, "") for name in found])
+        scopes = [
+            scope
+            for scope in map(core.names.parse, found)
+            if isinstance(scope, ScopeKey)
+        ]
+        replies = await link.commands(
+            [("HGET", core.names.scope(scope).state, "") for scope in scopes]
+        )
         ops = Operations()
-        for name, reply in zip(found, replies, strict=True):
-            scope = core.names.parse(name)
-            if isinstance(scope, ScopeKey) and reply is not None:
+        for scope, reply in zip(scopes, replies, strict=True):
+            if reply is not None:
                 created, active, *_ = map(int, text(reply).split())
                 core.index.enter_scope(ops, scope, created, active)
         await operate(link, ops)

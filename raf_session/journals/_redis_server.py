@@ -122,7 +122,7 @@ class Opening(NamedTuple):
         name = self.core.names.schema
         (found,) = await link.commands([("GET", name)])
         if found is None:
-            await self.repair.begin(link)
+            await self.repair.rebuild(link)
             await link.commands([("SET", name, _SCHEMA, "NX")])
             (found,) = await link.commands([("GET", name)])
         version = text(found or b"")

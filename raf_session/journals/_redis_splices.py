@@ -50,9 +50,10 @@ class Splice(NamedTuple):
         core = writes.core
         wanted = (*self.entries, *self.tail)
         debts: list[Debt] | None = None
+        finished = False
 
         async def step(by: str) -> tuple[bool, Commit | None]:
-            nonlocal debts
+            nonlocal debts, finished
             now = core.rules.now()
             seen = await look(
                 link,
@@ -64,8 +65,10 @@ class Splice(NamedTuple):
                 ids=[entry.id for entry in wanted],
             )
             stored = seen.live(core, key, now, self.incarnation)
-            if stored.owed:
+            if stored.owed and not finished:
+                # Once: others may owe something at every moment.
                 await writes.debts.finish(link, key)
+                finished = True
                 return False, None
             planned = self._plan(seen, stored, now)
             if isinstance(planned, Commit):

@@ -6,6 +6,7 @@ import secrets
 from typing import Final, NamedTuple
 
 from raf_session.clock import to_micros
+from raf_session.errors import SessionDamagedError
 from raf_session.expiry import ExpiryRule
 from raf_session.journals._redis_core import Core, operate, text
 from raf_session.journals._redis_creates import remove
@@ -21,7 +22,6 @@ from raf_session.journals._redis_operations import Operations
 from raf_session.journals._redis_repair import Repair, read_heads
 from raf_session.journals._redis_walks import FIND
 from raf_session.journals._redis_writes import Writes
-from raf_session.journals._texts import Texts
 from raf_session.keys import ScopeKey, SessionKey
 
 __all__ = ("Sweep",)
@@ -60,9 +60,16 @@ class Sweep:
         self._dry_run = dry_run
         self.gone: dict[SessionKey | ScopeKey, None] = {}
         """What was deleted, in order."""
+        self._damage: SessionDamagedError | None = None
 
     async def run(self, link: Link) -> None:
-        """Delete until it is as much as was asked for, or nothing is left to delete."""
+        """Delete until it is as much as was asked for, or nothing is left to delete.
+
+        Raises:
+            SessionDamagedError: a session that cannot be read stays, and nothing was
+                deleted beside it.
+            StorageError: the server failed; `gone` is what was deleted until then.
+        """
         rules, index = self._core.rules, self._core.index.keys
         await self._repair.ensure(link)
         if not self._dry_run:
@@ -74,6 +81,8 @@ class Sweep:
             _, active, created = index.of_scope(scope)
             for where in _ranges(active, created, rules.scope_rule(scope), now, 1):
                 await self._scopes(link, where)
+        if self._damage is not None and not self.gone:
+            raise self._damage
 
     async def _find(self, link: Link, where: _Range, stays: int) -> list[bytes]:
         """Return members and their tokens, beyond those that stay."""
@@ -99,6 +108,9 @@ class Sweep:
                 now = self._core.rules.now()
                 if key in self.gone:
                     stays += 1
+                elif isinstance(stored, SessionDamagedError):
+                    stays += 1
+                    self._damage = stored
                 elif stored is not None and not self._core.rules.sessions.head_expired(
                     stored.head, now
                 ):
@@ -117,11 +129,20 @@ class Sweep:
 
     async def _remove(self, link: Link, key: SessionKey) -> bool:
         """Remove a session that has expired; tell whether it was this call that did."""
+        try:
+            return await self._remove_readable(link, key)
+        except SessionDamagedError as error:
+            self._damage = error
+            return False
+
+    async def _remove_readable(self, link: Link, key: SessionKey) -> bool:
         core = self._core
         while True:
             (stored,) = await read_heads(link, core, [key])
+            if isinstance(stored, SessionDamagedError):
+                raise stored
             if stored is None:
-                return bool(await self._repair.forget(link, [key]))
+                return bool(await self._repair.forget(link, [key], again=False))
             if not core.rules.sessions.head_expired(stored.head, core.rules.now()):
                 return False
             if stored.owed:
@@ -169,7 +190,7 @@ class Sweep:
             await operate(link, ops)
             ops = Operations()
         ops.special("@unscope", ops.number(*index), member, f"{float(score):.0f}")
-        return (await operate(link, ops))[-1] == "1"
+        return (await operate(link, ops, again=False))[-1] == "1"
 
     # What was left undone --------------------------------------------------------
 
@@ -183,21 +204,22 @@ class Sweep:
             score, numbers = await link.commands(
                 [("ZSCORE", owing, member), ("ZRANGE", owed, 0, -1)]
             )
-            for number in numbers:
-                await self._finish_one(link, scope, number)
+            for words in numbers:
+                await self._finish_one(link, Debt.of_member(scope, words))
             (left,) = await link.commands([("EXISTS", owed)])
             if not left and score is not None:
                 ops = Operations()
                 ops.special("@unowe", ops.number(owing), member, f"{float(score):.0f}")
-                await operate(link, ops)
+                await operate(link, ops, again=False)
 
-    async def _finish_one(self, link: Link, scope: ScopeKey, words: bytes) -> None:
-        number, made_at, member = words.split(b"\0", 2)
-        await self._debts.finish(link, session_of_member(member))
-        if self._core.rules.now() - int(made_at) > _LOST_US:
-            await self._debts.settle(
-                link, [Debt(scope, int(number), int(made_at), Texts())]
-            )
+    async def _finish_one(self, link: Link, debt: Debt) -> None:
+        try:
+            await self._debts.finish(link, debt.key)
+        except SessionDamagedError as error:
+            self._damage = error
+            return
+        if self._core.rules.now() - debt.made_at > _LOST_US:
+            await self._debts.settle(link, [debt])
 
 
 def _ranges(

@@ -25,7 +25,7 @@ from raf_session.journals._redis_faults import BACKEND
 from raf_session.journals._redis_heads import Stored, parse_head, parse_rows
 from raf_session.journals._redis_links import Link
 from raf_session.journals._redis_operations import Operations
-from raf_session.journals._redis_scripts import COMMIT, LOOK
+from raf_session.journals._redis_read_scripts import LOOK
 from raf_session.journals._texts import ChangeTexts
 from raf_session.keys import SessionKey
 
@@ -46,6 +46,8 @@ class Look(NamedTuple):
     detail: str
     """What is wrong with it; empty: nothing."""
     holds_entries: bool
+    remains: bool
+    """Whether any of its keys is there."""
     run: Sequence[Row] = ()
     front: int | None = None
     """When the entry in front of the run was stored."""
@@ -96,7 +98,7 @@ async def look(
     args = [first, last, bodies, int(purge), *[entry_id.encode() for entry_id in ids]]
     reply = await link.run(LOOK, core.names.session(key), args, write=False)
     stored = parse_head(key, reply[:4]) if reply[1] else None
-    seen = Look(stored, text(reply[4]), text(reply[5]) != "0")
+    seen = Look(stored, text(reply[4]), text(reply[5]) != "0", text(reply[11]) != "0")
     if run is None:
         return seen
     return seen._replace(
@@ -176,7 +178,7 @@ class Writes:
         if apart:
             await self._announce(link, before, after.head, now, user=user)
         ttl = core.timing.ttl(core.rules.sessions, after.head, after.owed, now)
-        reply = await link.run(COMMIT, ops.keys, [plan.seen, by, ttl, *ops.words])
+        reply = await link.commit(ops.keys, [plan.seen, by, ttl, *ops.words])
         if text(reply[0]) != "done":
             return False
         if apart:

@@ -7,6 +7,7 @@ import os
 import threading
 from abc import abstractmethod
 from asyncio import AbstractEventLoop
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 from weakref import WeakSet
@@ -15,7 +16,7 @@ from typing_extensions import Protocol, override
 
 from raf_session.journals._sql_dialect import Pool
 
-__all__ = ("GivenPool", "OwnPools", "Pools", "event_loop")
+__all__ = ("GivenPool", "OwnPools", "Pools", "Slots", "event_loop")
 
 _CLOSING_SECS: Final = 10.0
 """How long a pool may take to get its connections back and to close them."""
@@ -36,6 +37,58 @@ def event_loop(backend: str) -> AbstractEventLoop:
         ) from error
 
 
+class Slots:
+    """How many connections of a pool may still be checked out; the first come first.
+
+    Args:
+        size: how many there are.
+
+    Attributes:
+        free: how many are left.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size: Final = size
+        self.free = size
+        self._waiters: deque[asyncio.Future[None]] = deque()
+
+    def take_now(self) -> bool:
+        """Take one, where one is free."""
+        if not self.free:
+            return False
+        self.free -= 1
+        return True
+
+    async def take(self) -> None:
+        """Take one, or wait for it."""
+        if self.take_now():
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiters.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self.give()
+            elif turn in self._waiters:
+                self._waiters.remove(turn)
+            raise
+
+    async def take_all(self) -> None:
+        """Take every one, once it is given back."""
+        for _ in range(self._size):
+            await self.take()
+
+    def give(self) -> None:
+        """Give one back, to whoever waits for it."""
+        while self._waiters:
+            turn = self._waiters.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.free += 1
+
+
 class Pools(Protocol):
     """Where the connections of the running event loop come from."""
 
@@ -43,6 +96,10 @@ class Pools(Protocol):
     async def pool(self) -> Pool:
         """Return the pool of the running event loop."""
         ...
+
+    def pool_now(self) -> Pool | None:
+        """Return it where it is at hand, without waiting."""
+        return None
 
     @abstractmethod
     async def close(self) -> None:
@@ -90,22 +147,22 @@ class _Home:
     def __init__(self, make: Callable[[], Awaitable[Pool]]) -> None:
         self._make = make
         self._lock = asyncio.Lock()
-        self._pool: Pool | None = None
+        self.made: Pool | None = None
         self._end: AsyncGenerator[None] | None = None
 
     async def pool(self) -> Pool:
-        if self._pool is None:
+        if self.made is None:
             async with self._lock:
-                if self._pool is None:
-                    self._pool = await self._make()
+                if self.made is None:
+                    self.made = await self._make()
                     # An event loop closes its asynchronous generators before itself.
-                    self._end = _until_the_end(self._pool)
+                    self._end = _until_the_end(self.made)
                     await anext(self._end)
-        return self._pool
+        return self.made
 
     async def close(self) -> None:
         async with self._lock:
-            end, self._end, self._pool = self._end, None, None
+            end, self._end, self.made = self._end, None, None
         if end is not None:
             await end.aclose()
 
@@ -150,6 +207,12 @@ class OwnPools(Pools):
                     del self._homes[other]
                 home = self._homes.setdefault(loop, _Home(self._make))
         return await home.pool()
+
+    @override
+    def pool_now(self) -> Pool | None:
+        """Return it where it was made before."""
+        home = self._homes.get(event_loop(self._backend))
+        return None if home is None else home.made
 
     @override
     async def close(self) -> None:

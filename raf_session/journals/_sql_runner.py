@@ -147,7 +147,9 @@ class Runner:
         conflicts, lost = 0, False
         while True:
             attempt = _Attempt()
-            pool = await self._open_pool()
+            pool = None if self._closed else self._pools.pool_now()
+            if pool is None:
+                pool = await self._open_pool()
             try:
                 return await self._lend(pool, transact, attempt)
             except Exception as error:

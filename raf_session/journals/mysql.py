@@ -44,7 +44,7 @@ _LONGEST_LOCK_WAIT_SECS: Final = 4.0
 _NO_ROUTINE: Final = {1305, 1370}
 """It does not exist; the user may not call it."""
 _HEAD_TOO_LARGE: Final = 1301
-"""The procedure could not write it into one value, and has undone what it did."""
+"""The procedure could not write it into one value; what it did was undone."""
 
 
 class MysqlJournal(SqlJournal):

@@ -32,8 +32,9 @@ _MAX_BODY: Final = 255 * 2**20
 class PostgresJournal(SqlJournal):
     """Sessions in a PostgreSQL database, shared by any number of processes.
 
-    An append is one call to a function of the server. A pooler as PgBouncer may stand
-    between, in transaction mode too: that is noticed when the journal is opened.
+    An append is one statement, or one call to a function of the server. A pooler as
+    PgBouncer may stand between, in transaction mode too: that is noticed when the
+    journal is opened.
 
     A journal that was opened by a URL may be used from any thread and event loop, each
     with connections of its own, and by forked children; one over a pool on the event
@@ -131,15 +132,19 @@ class PostgresJournal(SqlJournal):
         settings = self._postgres.settings
         if settings.read_only or not is_plain(append):
             return await super()._append(append)
-        synced = settings.asynchronous
-        sql, values = call(append, self._rules, synced=synced)
+        sql, values = call(
+            append,
+            self._rules,
+            synced=settings.asynchronous,
+            prepared=not settings.pooled,
+        )
         try:
-            (row,) = await self._opened().call(lambda c: c.rows(sql, *values))
+            rows = await self._opened().call(lambda c: c.rows(sql, *values))
         except Duplicate:
-            row = None
-        if row is None or row[0] is None:
+            rows = ()
+        if not rows or rows[0][0] is None:
             return await super()._append(append)
-        stored = read_head(self._rules, append.key, row)
+        stored = read_head(self._rules, append.key, rows[0])
         head, n = stored.head, len(append.entries)
         entries = [
             entry.stored(head.last_seq - n + place, stored.tail_at)

@@ -63,6 +63,19 @@ async def test_the_first_append_after_create_is_not_stale(
 
 
 @on_every_journal
+async def test_what_left_one_place_again_and_again_comes_in_the_order_of_leaving(
+    harness: JournalHarness,
+) -> None:
+    async with harness() as journal:
+        await journal.create(NEW, batch("0"))
+        for n in range(1, 13):
+            await journal.splice(KEY, 1, 1, batch(str(n)), archive=True)
+        archived = (await whole(journal, KEY)).archived
+        assert ids(archived) == [str(n) for n in range(12)]
+        assert [entry.left_at for entry in archived] == list(range(2, 14))
+
+
+@on_every_journal
 async def test_an_append_makes_the_scopes_that_are_missing(
     harness: JournalHarness,
 ) -> None:

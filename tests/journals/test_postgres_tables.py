@@ -21,7 +21,8 @@ from raf_session.conformance.journal_values import KEY, NEW, batch, ids
 from raf_session.errors import SchemaVersionError, SessionExistsError, StorageError
 from raf_session.journals import _postgres_schema
 from raf_session.journals.postgres import PostgresJournal
-from raf_session.options import Query
+from raf_session.keys import SessionKey
+from raf_session.options import NewSession, Query
 
 pytestmark = pytest.mark.anyio
 
@@ -191,6 +192,25 @@ async def test_statements_that_the_tables_have_outgrown(
         record = await journal.load(KEY)
         assert record.head.title == "new"
         assert record.head.total.entries == 7
+
+
+async def test_heads_that_are_deleted_by_hand_take_their_own_rows_along(
+    admin: Any, schema: str
+) -> None:
+    async with PostgresJournal(postgres.url(), schema=schema) as journal:
+        other = SessionKey("app", "user", "", "other")
+        for key in (KEY, other):
+            await journal.create(NewSession(key=key))
+            await journal.append(key, batch("e1"))
+            await journal.append(key, batch("e2", "e3"), trim=1)
+        await admin.execute(f"DELETE FROM \"{schema}\".heads WHERE session <> 'other'")  # noqa: S608
+        rows = await admin.fetch(
+            f'SELECT h.session FROM "{schema}".entries AS e '  # noqa: S608
+            f'LEFT JOIN "{schema}".heads AS h ON h.number = e.session'
+        )
+        assert [tuple(row) for row in rows] == [("other",)] * 3
+        await admin.execute(f'TRUNCATE "{schema}".heads RESTART IDENTITY CASCADE')
+        assert not await admin.fetch(f'SELECT FROM "{schema}".entries')
 
 
 def open_new(schema: str, url: str, barrier: Barrier) -> None:

@@ -6,11 +6,14 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio.to_thread
 import pytest
 from redis import Redis
 from redis.asyncio import RedisCluster
+from redis.asyncio.cluster import ClusterNode
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis_clients import fresh_prefix
 from redis_topologies import Cluster, Sentinels, Topology, info, wait_until
 from writers import judge, prepare, read_all, start, victims, wait_for
@@ -124,6 +127,36 @@ async def test_sessions_are_spread_and_listed_together(cluster: Cluster) -> None
     async with RedisJournal(cluster.url, prefix=prefix, limits=limits) as journal:
         assert sorted(await journal.expire(), key=str) == sorted(keys[1:], key=str)
         assert (await journal.scoped_state(ScopeKey("app"))).state == {"a": 1}
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+async def test_a_cluster_does_no_update_again_over_a_newer_one(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, replicas: int
+) -> None:
+    prefix = fresh_prefix()
+    async with (
+        RedisJournal(cluster.url, prefix=prefix, wait_replicas=replicas) as journal,
+        RedisJournal(cluster.url, prefix=prefix) as other,
+    ):
+        await journal.create(NEW)
+        parse = ClusterNode.parse_response
+        newer = [Change(session=StateDelta({"n": 2}))]
+
+        async def losing(
+            node: ClusterNode, connection: Any, command: str, **options: Any
+        ) -> Any:
+            reply = await parse(node, connection, command, **options)
+            if newer and isinstance(reply, list) and reply[:1] == [b"done"]:
+                await other.update(KEY, newer.pop())
+                await connection.disconnect()
+                raise RedisConnectionError("cut by the test")
+            return reply
+
+        monkeypatch.setattr(ClusterNode, "parse_response", losing)
+        with pytest.raises(StorageError, match="cut by the test"):
+            await journal.update(KEY, Change(session=StateDelta({"n": 1})))
+        record = await other.load(KEY)
+        assert (record.state, record.head.revision) == ({"n": 2}, 3)
 
 
 # Kills -------------------------------------------------------------------------------
