@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
@@ -22,6 +23,8 @@ _GUESSES: Final = 100
 """How many places of a damaged line are tried as the beginning of a record."""
 _EXCERPT: Final = 60
 _DECODER: Final = json.JSONDecoder()
+_BEHIND: Final = re.compile(r"[ \t\r]*(?:\Z|[{\0])")
+"""What stands behind a record: nothing, another record, or zeros."""
 
 
 class Damage(NamedTuple):
@@ -67,20 +70,25 @@ def parse(data: bytes) -> dict[str, Any]:
 
 
 def _raw_lines(fd: int, start: int, end: int, number: int) -> Iterator[_Raw]:
-    rest = b""
+    parts: list[bytes] = []  # of the line that did not end yet
+    size = 0
     while start < end:
         block = os.pread(fd, min(_BLOCK, end - start), start)
         if not block:
             break
-        at = start - len(rest)
+        at = start - size
         start += len(block)
-        *whole, rest = (rest + block).split(b"\n")
-        for data in whole:
+        part, *others = block.split(b"\n")
+        for other in others:
+            data = b"".join([*parts, part])
             yield _Raw(number, at, data, True)
             number += 1
             at += len(data) + 1
-    if rest:
-        yield _Raw(number, start - len(rest), rest, False)
+            parts, part = [], other
+        parts.append(part)
+        size = start - at
+    if size:
+        yield _Raw(number, start - size, b"".join(parts), False)
 
 
 def batches(
@@ -204,7 +212,10 @@ def _mark(line: Line) -> tuple[int, int]:
 
 
 def _salvage(raw: _Raw) -> Batch:
-    """Return the records that can be told inside a line that is not one."""
+    """Return the records that can be told inside a line that is not one.
+
+    What stands inside another value is none, whatever it looks like.
+    """
     text = raw.data.decode("latin-1")  # a character is a byte: offsets stay
     found: Batch = []
     at = text.find('{"')
@@ -217,7 +228,8 @@ def _salvage(raw: _Raw) -> Batch:
         except (ValueError, RecursionError):
             end = at + 1
         else:
-            if "raf" in fields or ("id" in fields and "role" in fields):
+            ours = "raf" in fields or ("id" in fields and "role" in fields)
+            if ours and _BEHIND.match(text, end):
                 found.append(Line(raw.number, raw.offset + at, end - at, fields))
             else:
                 end = at + 1

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import zlib
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -22,7 +23,9 @@ __all__ = (
     "read_file",
     "remove_file",
     "replace_file",
+    "sealed",
     "sync_folder",
+    "unsealed",
     "write_all",
 )
 
@@ -142,6 +145,17 @@ def read_file(path: str) -> bytes | None:
         return parts[0] if len(parts) == 1 else b"".join(parts)
     finally:
         os.close(fd)
+
+
+def sealed(data: bytes) -> bytes:
+    """Return what a cache holds, with a checksum on a line in front."""
+    return b"%08x\n%b" % (zlib.crc32(data), data)
+
+
+def unsealed(data: bytes | None) -> bytes | None:
+    """Return what was sealed, `None` where it is missing or not as it was written."""
+    seal, _, rest = (data or b"").partition(b"\n")
+    return rest if seal == b"%08x" % zlib.crc32(rest) else None
 
 
 def remove_file(path: str) -> bool:

@@ -7,7 +7,7 @@ entry, as every backend stores it, is made of the line again, byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from raf_session.clock import from_micros, to_micros
@@ -23,6 +23,7 @@ __all__ = (
     "Line",
     "Place",
     "bare",
+    "check_kinds",
     "clean",
     "entry_fields",
     "foreign_place",
@@ -32,6 +33,8 @@ __all__ = (
     "splice_fields",
 )
 
+_FARTHEST_US: Final = 1 << 57
+"""No moment is as far from 1970, in microseconds."""
 ENTRY_KINDS: Final = frozenset(("message", "event", "summary"))
 
 _WIRE: Final = {
@@ -182,17 +185,27 @@ def place_of(line: Line, ours: Mapping[str, Any]) -> Place:
     Raises:
         Exception: it is no entry's line; `KeyError`, `TypeError` and the like.
     """
+    seq, left, at = ours["seq"], ours.get("left", 0), ours["at"]
     messages, conversations, tokens = ours["counts"]
+    check_kinds(int, (seq, left, at, messages, conversations, tokens))
+    if abs(at) > _FARTHEST_US:
+        raise ValueError("no moment")
     return Place(
-        ours["seq"],
-        ours.get("left", 0),
-        line.fields["id"],
+        seq,
+        left,
+        check_name(line.fields["id"], "id"),
         ours.get("kind", "message"),
-        ours["at"],
+        at,
         line.offset,
         line.size,
         Counts(1, messages, conversations, tokens),
     )
+
+
+def check_kinds(kind: type, values: Iterable[object]) -> None:
+    """Raise `TypeError` unless each value is of this type, not of one below it."""
+    if set(map(type, values)) != {kind}:
+        raise TypeError(f"no {kind.__name__}")
 
 
 def row_of(place: Place, fields: dict[str, Any]) -> Row:
@@ -263,7 +276,7 @@ def foreign_place(line: Line, seq: int, not_before: int) -> Place:
     at = not_before
     if "createdAt" in fields:
         at = max(at, to_micros(parse_time(fields["createdAt"], "createdAt")))
-    name = fields.get("id") or f"line-{line.number}"
+    name = fields.get("id") or f"line-{seq}"
     return Place(
         seq,
         0,

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from heapq import nsmallest
-from typing import Final
+from heapq import merge
+from itertools import islice
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from raf_session.clock import to_micros
@@ -21,27 +22,22 @@ from raf_session.expiry import ExpiryRule
 from raf_session.journal import Listed, Order, Page
 from raf_session.journals import _checks
 from raf_session.journals._jsonl_batches import parse
-from raf_session.journals._jsonl_catalog import Seen, read_catalog, write_catalog
-from raf_session.journals._jsonl_files import Busy
-from raf_session.journals._jsonl_folder import OWN_FOLDER, Folder
-from raf_session.journals._jsonl_locks import Mutex
+from raf_session.journals._jsonl_catalog import Seen, key_of, rank_of
+from raf_session.journals._jsonl_folder import Folder
 from raf_session.journals._jsonl_sidecars import read_sidecar
 from raf_session.journals._jsonl_slots import hold
-from raf_session.key_paths import SessionScope, agent_key, safe_component, session_path
+from raf_session.journals._jsonl_tree import Tree
+from raf_session.key_paths import SessionScope, agent_key, session_path
 from raf_session.keys import SessionKey
 from raf_session.options import Query
 
 __all__ = ("Listing", "has_expired")
 
-_MAX_HEADS: Final = 100_000
-"""As many heads are kept."""
-_SETTLED_NS: Final = 100_000_000
-"""A file that changed so short ago may change again at the same time stamp."""
-_NEWS: Final = 100
-"""The catalog is written when it lacks so many heads."""
 _TAIL_BYTES: Final = 4096
 """A sidecar so far behind is written anew by who reads what is missing in it."""
 _FIRST_BYTES: Final = 64 * 1024
+_HASHED: Final = re.compile("~[0-9a-f]{64}")
+"""What a name ends in that was too long; the key cannot be told from it."""
 _AGENT: Final = re.compile(f"({'|'.join(SessionScope)})_(.+)")
 
 
@@ -54,74 +50,33 @@ class Listing:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._path = f"{folder.root}/{OWN_FOLDER}/catalog.json"
-        self._heads: dict[str, Seen] | None = None
-        self._news = 0
-        self._mutex = Mutex()
+        self._tree = Tree(folder, self._head)
 
-    # Heads -----------------------------------------------------------------------
+    def sessions(self) -> Iterator[Seen]:
+        """Return all sessions that have a file."""
+        for branch in self._tree.look():
+            yield from branch.active
 
-    def sessions(self, app: str | None = None) -> list[Seen]:
-        """Return the sessions that have a file: of an app, or all."""
-        with self._mutex:
-            kept = self._heads
-            if kept is None:
-                kept = self._heads = read_catalog(self._path, self._folder.root)
-        seen: dict[str, Seen] = {}
-        fleeting: list[Seen] = []
-        news = 0
-        for path, status in self._files(app):
-            known = kept.get(path)
-            if known is not None and known[:3] == (
-                status.st_ino,
-                status.st_size,
-                status.st_mtime_ns,
-            ):
-                seen[path] = known
-                continue
-            settled = time.time_ns() - status.st_mtime_ns > _SETTLED_NS
-            head = self._head(path, status) if status.st_size else None
-            if head is None:
-                continue
-            news += 1
-            if settled and len(seen) < _MAX_HEADS:
-                seen[path] = Seen.of(status, head)
-            else:
-                fleeting.append(Seen.of(status, head))
-        with self._mutex:
-            self._heads = seen if app is None else kept | seen
-            self._news += news
-        return [*seen.values(), *fleeting]
-
-    def _files(self, app: str | None) -> Iterator[tuple[str, os.stat_result]]:
-        """Walk over the files of sessions: of an app, or all."""
-        root = self._folder.root
-        if app is not None:
-            folders = [f"{root}/{safe_component(app)}"]
-        else:
-            with os.scandir(root) as found:
-                names = [entry.name for entry in found if entry.is_dir()]
-            folders = [f"{root}/{name}" for name in names if name != OWN_FOLDER]
-        while folders:
-            # What has gone meanwhile is passed over.
-            with suppress(FileNotFoundError), os.scandir(folders.pop()) as found:
-                for entry in found:
-                    if entry.path.endswith(".jsonl"):
-                        with suppress(FileNotFoundError):
-                            yield entry.path, entry.stat()
-                    elif "." not in entry.name and entry.is_dir():
-                        folders.append(entry.path)
+    def close(self) -> None:
+        """Write what is known, where that is much."""
+        self._tree.close()
 
     def _head(self, path: str, status: os.stat_result) -> SessionHead | None:
+        name = path.removeprefix(f"{self._folder.root}/")
         sidecar = read_sidecar(path)
-        if (
-            sidecar is not None
-            and sidecar.end == status.st_size
-            and sidecar.identity[:2] == (status.st_dev, status.st_ino)
-        ):
-            return sidecar.view.head
-        key = _key_of(self._folder.root, path)
+        key: SessionKey | None
+        if sidecar is not None and _name_of(sidecar.view.key) == name:
+            key = sidecar.view.key
+            if sidecar.end == status.st_size and sidecar.identity[:2] == (
+                status.st_dev,
+                status.st_ino,
+            ):
+                return sidecar.view.head
+        else:
+            key = _key_of(path, name)
         if key is None:
+            if _HASHED.search(name):
+                self._folder.report(name, "left out of a listing: no line has its key")
             return None
         try:
             with hold(self._folder, key, patient=True) as slot:
@@ -133,27 +88,6 @@ class Listing:
         except (SessionDamagedError, SchemaVersionError) as error:
             self._folder.report(key, f"left out of a listing: {error}")
             return None
-
-    def close(self) -> None:
-        """Write the catalog, where many sessions were made."""
-        with suppress(OSError):  # a cache
-            if self._folder.made >= _NEWS:
-                self.sessions()
-        self.save()
-
-    def save(self) -> None:
-        """Write the catalog, where it lacks much."""
-        with self._mutex:
-            heads, news = self._heads, self._news
-            if heads is None or news < _NEWS:
-                return
-            self._news = 0
-        # A catalog is only a cache: whoever misses it reads sidecars.
-        with (
-            suppress(OSError, Busy),
-            self._folder.locks.hold("base", self._path, patient=False),
-        ):
-            write_catalog(self._path, self._folder.root, heads)
 
     # Pages -----------------------------------------------------------------------
 
@@ -168,26 +102,30 @@ class Listing:
     ) -> Page:
         """Return a page of sessions."""
         now = self._folder.rules.now()
-        found = self.sessions(query.app)
-        self.save()
-        if query != _ANY:
-            found = [seen for seen in found if _matches(seen, query)]
         rule = self._folder.rules.sessions
+        found = self._behind(query.app, after, order)
+        self._tree.save()
+        if query != _ANY:
+            found = (seen for seen in found if _matches(seen, query))
         if rule.enabled:
-            found = [seen for seen in found if not has_expired(seen, rule, now)]
-        ranks = [
-            ((0, seen[3][1]) if order == "key" else seen[3], i)
-            for i, seen in enumerate(found)
-        ]
-        if after is not None:
-            last = (-after[0], tuple(after[1]))
-            ranks = [rank for rank in ranks if rank[0] > last]
-        page = [found[i].head for _, i in nsmallest(limit + 1, ranks)]
+            found = (seen for seen in found if not has_expired(seen, rule, now))
+        page = [seen.head for seen in islice(found, limit + 1)]
         more = len(page) > limit
         del page[limit:]
         cursor = _checks.write_cursor(order, page[-1]) if more else None
         listed = map(self._with_state, page) if state else map(Listed, page)
         return Page(tuple(x for x in listed if x is not None), cursor)
+
+    def _behind(
+        self, app: str | None, after: tuple[int, SessionKey] | None, order: Order
+    ) -> Iterator[Seen]:
+        """Return the sessions behind a cursor, in order."""
+        branches = self._tree.look(app)
+        if order == "key":
+            last = None if after is None else tuple(after[1])
+            return _merged([branch.by_key for branch in branches], key_of, last)
+        mark = None if after is None else (-after[0], tuple(after[1]))
+        return _merged([branch.active for branch in branches], rank_of, mark)
 
     def _with_state(self, head: SessionHead) -> Listed | None:
         with hold(self._folder, head.key, patient=True) as slot:
@@ -200,6 +138,18 @@ class Listing:
 
 
 _ANY: Final = Query()
+_M = TypeVar("_M", bound=tuple[Any, ...])
+
+
+def _merged(
+    parts: Sequence[Sequence[Seen]], mark: Callable[[Seen], _M], last: _M | None
+) -> Iterator[Seen]:
+    """Return what comes behind a mark in parts that are in order of their marks."""
+    behind = [
+        islice(part, 0 if last is None else bisect_right(part, last, key=mark), None)
+        for part in parts
+    ]
+    return behind[0] if len(behind) == 1 else merge(*behind, key=mark)
 
 
 def has_expired(seen: Seen, rule: ExpiryRule, now: int) -> bool:
@@ -227,36 +177,37 @@ def _matches(seen: Seen, query: Query) -> bool:
 # Keys ------------------------------------------------------------------------------
 
 
-def _key_of(root: str, path: str) -> SessionKey | None:
+def _name_of(key: SessionKey) -> str:
+    return str(session_path(key))
+
+
+def _key_of(path: str, name: str) -> SessionKey | None:
     """Return the key whose file this is; `None`: no key's."""
-    name = path.removeprefix(f"{root}/")
-    for make in (_key_inside, _key_in_name):
-        try:
-            key = make(path, name)
-        except FileNotFoundError:
-            return None
-        except (ValueError, KeyError, TypeError):
-            continue
-        if str(session_path(key)) == name:
+    for key in (*_keys_inside(path), *_key_in_name(name)):
+        if _name_of(key) == name:
             return key
     return None
 
 
-def _key_inside(path: str, _: str) -> SessionKey:
-    with open(path, "rb") as file:
-        fields = parse(file.readline(_FIRST_BYTES))
-    return SessionKey.parse(fields["raf"]["key"])
+def _keys_inside(path: str) -> Iterator[SessionKey]:
+    """Return the keys that its first lines tell: one, where all is well."""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        for line in file.read(_FIRST_BYTES).split(b"\n"):
+            with suppress(ValueError, KeyError, TypeError):
+                yield SessionKey.parse(parse(line)["raf"]["key"])
 
 
-def _key_in_name(_: str, name: str) -> SessionKey:
+def _key_in_name(name: str) -> Iterator[SessionKey]:
     *folders, stem = name.removesuffix(".jsonl").split("/")
-    app, user, *scope = map(_decoded, folders)
-    agents = _AGENT.fullmatch(stem)
-    if agents is not None and not scope:
-        return agent_key(
-            agents[1], agent=app, channel=user, scope_id=_decoded(agents[2])
-        )
-    return SessionKey(app, user, "".join(scope), _decoded(stem))
+    with suppress(ValueError):
+        app, user, *scope = map(_decoded, folders)
+        agents = _AGENT.fullmatch(stem)
+        if agents is not None and not scope:
+            yield agent_key(
+                agents[1], agent=app, channel=user, scope_id=_decoded(agents[2])
+            )
+        else:
+            yield SessionKey(app, user, "".join(scope), _decoded(stem))
 
 
 def _decoded(name: str) -> str:

@@ -13,11 +13,13 @@ from raf_session.journals._jsonl_index import Index
 from raf_session.journals._jsonl_lines import Line, bare
 from raf_session.journals._jsonl_locks import Mutex
 from raf_session.journals._jsonl_sidecars import (
+    TAIL_BYTES,
     Identity,
     Sidecar,
     identify,
     read_sidecar,
     same_file,
+    tail_of,
     write_sidecar,
 )
 from raf_session.journals._jsonl_views import View
@@ -48,6 +50,7 @@ class Log:
         view: what its lines say, up to `end`.
         index: where the entries are, where that is known.
         end: the offset behind the last batch that was read.
+        tail: the last bytes in front of it.
         lines: how many lines stand in front of it.
         open: whether the last of them wants its newline.
         torn: how many bytes of an unfinished batch stand behind.
@@ -62,6 +65,7 @@ class Log:
         self.view = View(key)
         self.index: Index | None = None
         self.end = 0
+        self.tail = b""
         self.lines = 0
         self.open = False
         self.torn = 0
@@ -89,6 +93,7 @@ class Log:
                 self._spoil(found)
             elif isinstance(found, Ending):
                 self.end, self.lines = found.end, found.lines
+                self.tail = tail_of(fd, self.end)
                 self.open, self.torn = found.open, found.torn
             else:
                 for line in found:
@@ -125,9 +130,10 @@ class Log:
         view.head = view.head._replace(active=counts)
         view.tail_at = active[-1].stored_at if active else 0
 
-    def grow(self, lines: list[Line], size: int) -> None:
+    def grow(self, lines: list[Line], data: bytes) -> None:
         """Take what was just written into account."""
-        self.end += size
+        self.end += len(data)
+        self.tail = (self.tail + data)[-TAIL_BYTES:]
         self.lines += len(lines)
         self.open = False
         for line in lines:
@@ -135,7 +141,7 @@ class Log:
 
     # The sidecar -----------------------------------------------------------------
 
-    def restore(self, size: int) -> bool:
+    def restore(self, fd: int, size: int) -> bool:
         """Begin with what the sidecar says; tell whether there is one that fits."""
         sidecar = read_sidecar(self.path)
         if (
@@ -143,10 +149,11 @@ class Log:
             or sidecar.end > size
             or sidecar.view.key != self.view.key
             or not same_file(sidecar.identity, self.identity)
+            or sidecar.tail != tail_of(fd, sidecar.end)
         ):
             return False
         self.view = sidecar.view
-        self.end, self.lines = sidecar.end, sidecar.lines
+        self.end, self.tail, self.lines = sidecar.end, sidecar.tail, sidecar.lines
         self.damage = list(sidecar.damage)
         self._sidecar_end = sidecar.end
         return True
@@ -162,7 +169,12 @@ class Log:
         if self.end - self._sidecar_end <= least or self.view.pending or self.open:
             return
         sidecar = Sidecar(
-            self.identity, self.end, self.lines, tuple(self.damage), self.view
+            self.identity,
+            self.end,
+            self.tail,
+            self.lines,
+            tuple(self.damage),
+            self.view,
         )
         self._sidecar_size = write_sidecar(self.path, sidecar)
         self._sidecar_end = self.end
@@ -206,7 +218,7 @@ class Logs:
         if not size:
             return None
         identity = identify(fd)
-        log = self._kept(path, identity, size)
+        log = self._kept(path, identity, fd, size)
         if log is None or (index and log.index is None):
             fresh = Log(path, key, identity)
             if log is not None:
@@ -215,21 +227,26 @@ class Logs:
             if index:
                 log.index = Index()
             else:
-                log.restore(size)
+                log.restore(fd, size)
         if not patient and size - log.end > _QUICK_BYTES:
             raise TooLong
         log.catch_up(fd, size)
         self.keep(log)
         return log
 
-    def _kept(self, path: str, identity: Identity, size: int) -> Log | None:
+    def _kept(self, path: str, identity: Identity, fd: int, size: int) -> Log | None:
         if self._mutex.forked:
             # What the parent was about to change is not to be trusted here.
             self._logs, self._due = OrderedDict(), []
         with self._mutex:
             log = self._logs.pop(path, None)
         # It is put back by `keep`, when it was brought up to date without an error.
-        if log is None or not same_file(log.identity, identity) or size < log.end:
+        if (
+            log is None
+            or size < log.end
+            or not same_file(log.identity, identity)
+            or log.tail != tail_of(fd, log.end)
+        ):
             return None
         return log
 

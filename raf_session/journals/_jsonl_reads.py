@@ -21,7 +21,7 @@ from raf_session.journals._windows import within
 from raf_session.keys import SessionKey
 from raf_session.options import WHOLE, Window
 
-__all__ = ("Load",)
+__all__ = ("Load", "lines_backwards")
 
 _BLOCK: Final = 64 * 1024
 
@@ -118,7 +118,7 @@ def _last_rows(
     found: dict[int, tuple[Place, dict[str, Any]]] = {}
     removed: list[tuple[int, int]] = []
     moment = None if window.after_time is None else to_micros(window.after_time)
-    for data, offset in _lines_backwards(fd, end):
+    for data, offset in lines_backwards(fd, end):
         if len(found) == head.active.entries:
             break
         try:
@@ -160,19 +160,22 @@ def _remove(removed: list[tuple[int, int]], runs: Sequence[Sequence[int]]) -> No
             removed.append((low, high))
 
 
-def _lines_backwards(fd: int, end: int) -> Iterator[tuple[bytes, int]]:
+def lines_backwards(fd: int, end: int) -> Iterator[tuple[bytes, int]]:
     """Return the lines in front of an offset and where they are, the last first."""
-    rest = b""
+    parts: list[bytes] = []  # of the line whose beginning is not read yet, from behind
     while end > 0:
         start = max(0, end - _BLOCK)
-        data = os.pread(fd, end - start, start) + rest
-        rest, *lines = data.split(b"\n")
-        at = start + len(data)
-        for line in reversed(lines):
-            at -= len(line)
+        first, *others = os.pread(fd, end - start, start).split(b"\n")
+        at = end
+        for other in reversed(others):
+            at -= len(other)
+            line = b"".join([other, *reversed(parts)])
             if line:
                 yield line, at
             at -= 1
+            parts = []
+        parts.append(first)
         end = start
-    if rest:
-        yield rest, 0
+    line = b"".join(reversed(parts))
+    if line:
+        yield line, 0

@@ -33,11 +33,13 @@ from raf_session.journals._rules import Rules
 from raf_session.journals._texts import Texts
 from raf_session.json_text import dump_json, load_written
 from raf_session.key_paths import safe_component
-from raf_session.keys import ScopeKey
+from raf_session.keys import ScopeKey, SessionKey
 
 __all__ = ("Scopes", "Ticket")
 
 _VERSION: Final = 1
+_TOO_LARGE: Final = 1 << 57
+"""No moment is as far from 1970, in microseconds, and no number as large."""
 
 
 class Ticket(NamedTuple):
@@ -62,6 +64,22 @@ class _File:
     """The numbers of deleted keys, while a smaller one is outstanding."""
     outstanding: dict[str, str] = field(default_factory=dict[str, str])
     """The sessions that drew a number which may not be applied yet."""
+
+    def checked(self) -> _File:
+        """Return it where all is of the kind that it should be.
+
+        Raises:
+            Exception: it is not; `ValueError`, `TypeError` or `AttributeError`.
+        """
+        numbers = [self.counter, self.created_at, self.last_active_at]
+        numbers += [number for number, _ in self.keys.values()]
+        numbers += self.gone.values()
+        if not all(type(x) is int and 0 <= x < _TOO_LARGE for x in numbers):
+            raise ValueError("a number is none")
+        for number, name in self.outstanding.items():
+            int(number)
+            SessionKey.parse(name)
+        return self
 
     def draw(self) -> int:
         self.counter += 1
@@ -137,8 +155,8 @@ class Scopes:
             version = found.pop("version")
             if version <= _VERSION:
                 found.pop("scope")
-                return _File(**found)
-        except (ValueError, TypeError, KeyError) as error:
+                return _File(**found).checked()
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise SessionDamagedError(scope, BACKEND, f"{path}: {error}") from error
         raise SchemaVersionError(BACKEND, version, _VERSION)
 

@@ -15,12 +15,13 @@ from raf_session.changes import SessionStatus
 from raf_session.clock import from_micros, to_micros
 from raf_session.entries import Counts, SessionHead
 from raf_session.journals._jsonl_batches import Damage, parse
-from raf_session.journals._jsonl_files import read_file, replace_file
+from raf_session.journals._jsonl_files import read_file, replace_file, sealed, unsealed
 from raf_session.journals._jsonl_views import View, from_hex, to_hex
 from raf_session.json_text import dump_json
 from raf_session.keys import SessionKey
 
 __all__ = (
+    "TAIL_BYTES",
     "Identity",
     "Sidecar",
     "head_of",
@@ -29,11 +30,13 @@ __all__ = (
     "read_sidecar",
     "same_file",
     "sidecar_path",
+    "tail_of",
     "write_sidecar",
 )
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _START_BYTES: Final = 256
+TAIL_BYTES: Final = 64
 
 
 class Identity(NamedTuple):
@@ -57,12 +60,23 @@ def same_file(earlier: Identity, later: Identity) -> bool:
     return earlier[:2] == later[:2] and later.start.startswith(earlier.start)
 
 
+def tail_of(fd: int, end: int) -> bytes:
+    """Return the last bytes in front of an offset.
+
+    They are others where somebody has rewritten the file in its place.
+    """
+    start = max(0, end - TAIL_BYTES)
+    return os.pread(fd, end - start, start)
+
+
 @dataclass(frozen=True, slots=True)
 class Sidecar:
     """What is known of a session at an offset of its file."""
 
     identity: Identity
     end: int
+    tail: bytes
+    """What `tail_of` gives there."""
     lines: int
     damage: tuple[Damage, ...]
     view: View
@@ -82,6 +96,7 @@ def write_sidecar(path: str, sidecar: Sidecar) -> int:
             "version": _VERSION,
             "identity": sidecar.identity,
             "end": sidecar.end,
+            "tail": sidecar.tail.decode("latin-1"),
             "lines": sidecar.lines,
             "damage": sidecar.damage,
             "head": head_values(view.head),
@@ -92,14 +107,17 @@ def write_sidecar(path: str, sidecar: Sidecar) -> int:
             "digests": base64.b64encode(view.digests).decode(),
         }
     )
-    data = text.encode()
+    data = sealed(text.encode())
     replace_file(sidecar_path(path), data, synced=False)
     return len(data)
 
 
 def read_sidecar(path: str) -> Sidecar | None:
     """Return the sidecar of a session's file, `None` where none can be used."""
-    data = read_file(sidecar_path(path))
+    try:
+        data = unsealed(read_file(sidecar_path(path)))
+    except OSError:
+        return None  # the session's file tells whether it can be read at all
     if not data:
         return None
     try:
@@ -120,6 +138,7 @@ def read_sidecar(path: str) -> Sidecar | None:
         return Sidecar(
             Identity(*found["identity"]),
             found["end"],
+            found["tail"].encode("latin-1"),
             found["lines"],
             tuple(Damage(*damage) for damage in found["damage"]),
             view,

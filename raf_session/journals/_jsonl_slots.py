@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -36,6 +37,7 @@ __all__ = ("Slot", "hold", "read_rows")
 
 _GAP: Final = 4096
 """Bytes between two entries that are rather read than skipped."""
+_READ_ONLY: Final = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @contextmanager
@@ -74,6 +76,7 @@ class Slot:
         self.path = path
         self.patient = patient
         self._fd = -1
+        self._refusal: OSError | None = None
 
     @property
     def fd(self) -> int:
@@ -103,7 +106,7 @@ class Slot:
         """
         if self._fd < 0:
             try:
-                self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND)
+                self._open()
             except FileNotFoundError:
                 self.folder.logs.drop(self.path)
                 return None
@@ -112,7 +115,7 @@ class Slot:
         )
         if log is None:
             return None
-        if log.torn:
+        if log.torn and self._refusal is None:
             os.ftruncate(self._fd, log.end)
             self.folder.report(
                 self.key,
@@ -126,6 +129,20 @@ class Slot:
                 raise TooLong
             self.finish(log)
         return log
+
+    def _open(self) -> None:
+        try:
+            self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND)
+        except OSError as error:
+            if error.errno not in _READ_ONLY:
+                raise
+            self._fd = os.open(self.path, os.O_RDONLY)
+            self._refusal = error
+
+    def _check_writable(self) -> None:
+        """Raise what the system said where it lets the file be read alone."""
+        if self._refusal is not None:
+            raise self._refusal
 
     def _tell(self, log: Log) -> None:
         if self.folder.strict and log.damage:
@@ -170,6 +187,7 @@ class Slot:
             head: the session after them.
             tail_at: when its last active entry was stored.
         """
+        self._check_writable()
         fd = self._fd
         texts = _batch(fields, head, tail_at)
         lines: list[Line] = []
@@ -190,7 +208,7 @@ class Slot:
             self.folder.logs.drop(self.path)  # a program without our lock wrote too
             return
         try:
-            log.grow(lines, len(data))
+            log.grow(lines, data)
         except BaseException:
             self.folder.logs.drop(self.path)
             raise
@@ -210,6 +228,7 @@ class Slot:
         tail_at: int,
     ) -> None:
         """Put a file of these lines in the place of what there is, or make it."""
+        self._check_writable()
         data = b"\n".join(_batch(fields, head, tail_at)) + b"\n"
         self._forget(log)
         remove_file(sidecar_path(self.path))
@@ -223,6 +242,7 @@ class Slot:
 
     def remove(self, log: Log | None) -> None:
         """Remove the file and all that belongs to it."""
+        self._check_writable()
         self._forget(log)
         sidecar = sidecar_path(self.path)
         # What goes first says nothing without the file.

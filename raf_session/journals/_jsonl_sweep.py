@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from raf_session.errors import SessionDamagedError
+from typing import Final
+
+from raf_session.errors import SchemaVersionError, SessionDamagedError
 from raf_session.journals._jsonl_folder import Folder
 from raf_session.journals._jsonl_listing import Listing, has_expired
 from raf_session.journals._jsonl_slots import hold
 from raf_session.keys import ScopeKey, SessionKey
 
 __all__ = ("Sweep",)
+
+_UNREADABLE: Final = (SessionDamagedError, SchemaVersionError)
+_REFUSED: Final = (*_UNREADABLE, PermissionError)
 
 
 class Sweep:
@@ -36,8 +41,11 @@ class Sweep:
                     break
                 if has_expired(seen, rules.sessions, now):
                     key = seen.head.key
-                    if dry_run or self._remove(key):
-                        gone.append(key)
+                    try:
+                        if dry_run or self._remove(key):
+                            gone.append(key)
+                    except _REFUSED as error:
+                        folder.report(key, f"left out of a sweep: {error}")
         for path in folder.scopes.files():
             try:
                 scope = folder.scopes.scope_of(path)
@@ -49,7 +57,7 @@ class Sweep:
                     scope, rules.now(), dry_run=dry_run, patient=True
                 ):
                     gone.append(scope)
-            except SessionDamagedError as error:
+            except _UNREADABLE as error:
                 folder.report(path, f"left out of a sweep: {error}")
 
     def _remove(self, key: SessionKey) -> bool:
@@ -71,7 +79,7 @@ class Sweep:
             with hold(folder, key, patient=True) as slot:
                 try:
                     log = slot.find()
-                except SessionDamagedError as error:
+                except _UNREADABLE as error:
                     folder.report(key, f"its changes of {scope} wait: {error}")
                     continue
                 if log is None or not log.view.pending:

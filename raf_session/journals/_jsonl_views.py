@@ -18,6 +18,7 @@ from raf_session.journals._jsonl_index import Index
 from raf_session.journals._jsonl_lines import (
     Line,
     Place,
+    check_kinds,
     foreign_place,
     is_entry,
     place_of,
@@ -156,6 +157,7 @@ class View:
 
     def _number(self, line: Line, numbers: list[int]) -> None:
         revision, updated, active, last_seq, spliced_at, tail_at, *counts = numbers
+        check_kinds(int, numbers)
         head = self.head or _first_head(self.key, line)
         self.head = SessionHead(
             head.key,
@@ -257,6 +259,10 @@ def _described(
     if ours["version"] > BODY_VERSION:
         raise SchemaVersionError(BACKEND, ours["version"], BODY_VERSION)
     created = from_micros(ours["created"])
+    forked_from = ours["forked_from"]
+    texts = [ours["incarnation"], fields["title"], fields.get("model", "")]
+    check_kinds(str, [*texts, ours["type"], forked_from or "", *ours["labels"]])
+    check_kinds(bool, [ours["pinned"]])
     numbers = (
         (0, created, created, False, 0, 0, Counts(), Counts())
         if head is None
@@ -280,7 +286,7 @@ def _described(
         SessionStatus(fields["state"]),
         frozenset(ours["labels"]),
         ours["type"],
-        ours["forked_from"],
+        forked_from,
         ours["version"],
         *(_NO_REQUEST if head is None else head[18:]),
     )

@@ -158,11 +158,12 @@ class Delete(NamedTuple):
                 slot.remove(None)
                 return True
             head = None if log is None else log.view.head
-            if (
-                head is None
-                or rules.sessions.head_expired(head, rules.now())
-                or self.incarnation not in {None, head.incarnation}
-            ):
+            if head is None:
+                slot.remove(None)  # what is left of one that was never made
+                return False
+            if rules.sessions.head_expired(
+                head, rules.now()
+            ) or self.incarnation not in {None, head.incarnation}:
                 return False
             slot.remove(log)
             return True

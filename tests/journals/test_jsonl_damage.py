@@ -21,6 +21,7 @@ from raf_session.conformance.journal_values import (
     whole,
 )
 from raf_session.errors import SessionDamagedError, SessionNotFoundError
+from raf_session.journals._jsonl_files import sealed, unsealed
 from raf_session.journals.jsonl import JsonlJournal
 from raf_session.options import NewSession, Query, Window
 
@@ -352,9 +353,9 @@ async def test_a_sidecar_of_a_former_session_is_not_believed(tmp_path: Path) -> 
         await journal.delete(KEY)
     await make(tmp_path, "one", "two", "three")
     status = (tmp_path / FILE).stat()
-    fields = json.loads(old)
+    fields = json.loads(unsealed(old) or b"")
     fields["identity"][:2] = status.st_dev, status.st_ino  # inodes are used again
-    (tmp_path / SIDECAR).write_text(json.dumps(fields))
+    (tmp_path / SIDECAR).write_bytes(sealed(json.dumps(fields).encode()))
     reports = Reports()
     async with opened(tmp_path, reports) as journal:
         head = (await journal.load(KEY, Window(last=0))).head

@@ -26,7 +26,7 @@ from raf_session.conformance.journal_values import (
     whole,
 )
 from raf_session.journal import Journal, Order
-from raf_session.journals import _jsonl_listing, _jsonl_logs
+from raf_session.journals import _jsonl_logs, _jsonl_tree
 from raf_session.journals._jsonl_files import Busy
 from raf_session.journals._jsonl_logs import Logs
 from raf_session.journals.jsonl import JsonlJournal
@@ -226,7 +226,7 @@ async def test_a_listing_reads_no_session_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = TickingClock()
-    monkeypatch.setattr(_jsonl_listing, "_SETTLED_NS", -(10**15))
+    monkeypatch.setattr(_jsonl_tree, "_SETTLED_NS", -(10**15))
     keys = await many(tmp_path, clock)
     for _ in range(2):
         with read_bytes(monkeypatch) as sizes:
@@ -250,7 +250,7 @@ async def test_a_listing_sees_what_others_do(
     keys = await many(tmp_path, clock)
     limits = Limits(sessions=SessionTTLOptions(max_idle_secs=10**6))
     async with opened(tmp_path, clock, limits=limits) as one, opened(tmp_path) as two:
-        monkeypatch.setattr(_jsonl_listing, "_SETTLED_NS", -(10**15))
+        monkeypatch.setattr(_jsonl_tree, "_SETTLED_NS", -(10**15))
         assert len(await every(one)) == len(keys)
         await two.append(keys[3], batch("b"))
         await two.update(keys[4], Change(title="new", labels=LabelDelta(added=("y",))))
@@ -271,7 +271,7 @@ async def test_sessions_made_anew_at_once_are_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same name, inode, size and time stamp may be another session."""
-    monkeypatch.setattr(_jsonl_listing, "_SETTLED_NS", 60 * 10**9)
+    monkeypatch.setattr(_jsonl_tree, "_SETTLED_NS", 60 * 10**9)
     stamp = time.time_ns()
     async with opened(tmp_path) as one, opened(tmp_path) as two:
         for n in range(20):
