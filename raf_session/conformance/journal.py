@@ -20,6 +20,7 @@ from raf_session.conformance import (
     journal_opening,
     journal_purge,
     journal_scan,
+    journal_scope_commits,
     journal_scopes,
     journal_splice,
     journal_splice_rules,
@@ -56,6 +57,7 @@ JOURNAL_CHECKS: Final[tuple[JournalCheck, ...]] = (
     *journal_purge.CHECKS,
     *journal_update.CHECKS,
     *journal_scopes.CHECKS,
+    *journal_scope_commits.CHECKS,
     *journal_scan.CHECKS,
     *journal_filters.CHECKS,
     *journal_expiry.CHECKS,
@@ -67,10 +69,12 @@ JOURNAL_CHECKS: Final[tuple[JournalCheck, ...]] = (
 )
 """Each requirement of `Journal` as an async function that takes a `JournalHarness`."""
 
+_NEEDS: Final = {**journal_storage.NEEDS, **journal_scope_commits.NEEDS}
+
 
 def needs(check: JournalCheck) -> frozenset[Capability]:
     """Return what a journal must claim for the check to apply to it."""
-    return journal_storage.NEEDS.get(check, frozenset())
+    return _NEEDS.get(check, frozenset())
 
 
 def journal_absence(check: JournalCheck, harness: JournalHarness) -> str:

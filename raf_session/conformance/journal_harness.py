@@ -35,6 +35,8 @@ class Capability(StrEnum):
     """What was stored is there when the storage is opened again."""
     SHARED = "shared"
     """Several journals may be open over one storage at the same time."""
+    ATOMIC_SCOPES = "atomic_scopes"
+    """State of user and app commits in one step with what the same call stores."""
     THREADS = "threads"
     """An open journal may be used from any thread and event loop."""
     CODEC = "codec"

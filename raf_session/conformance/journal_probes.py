@@ -8,8 +8,15 @@ from typing import Final
 
 from typing_extensions import override
 
-from raf_session.conformance.findings import elsewhere, running_loop
+from raf_session.conformance.findings import (
+    CannotTellError,
+    elsewhere,
+    found,
+    look,
+    running_loop,
+)
 from raf_session.conformance.journal_harness import Capability, JournalHarness
+from raf_session.conformance.journal_scope_commits import look_while_writing
 from raf_session.conformance.journal_storage import PackingCodec
 from raf_session.conformance.journal_values import KEY, NEW, batch, ids, same
 from raf_session.journal import Journal
@@ -38,6 +45,13 @@ async def _shared(harness: JournalHarness) -> None:
     async with harness.storage() as opened, opened() as one, opened() as other:
         await _written(one)
         await _read(other)
+
+
+async def _atomic_scopes(harness: JournalHarness) -> None:
+    async with harness() as journal:
+        await look_while_writing(journal)
+    if found(await look(harness, {Capability.DURABLE: _durable})):
+        raise CannotTellError("no reader saw a lag; what a crash leaves cannot be seen")
 
 
 async def _threads(harness: JournalHarness) -> None:
@@ -75,6 +89,7 @@ JOURNAL_PROBES: Final[
 ] = {
     Capability.DURABLE: _durable,
     Capability.SHARED: _shared,
+    Capability.ATOMIC_SCOPES: _atomic_scopes,
     Capability.THREADS: _threads,
     Capability.CODEC: _codec,
     Capability.TRIO: _trio,

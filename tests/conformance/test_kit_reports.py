@@ -5,9 +5,12 @@ from __future__ import annotations
 import unittest
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from mutants.harnesses import journal_harness
+from mutants.journal_lags import AppStateFollows
 from typing_extensions import override
 
 from raf_session.agent_session import AgentSession
@@ -29,6 +32,8 @@ from raf_session.conformance import (
     report_session,
     run_journal_checks,
 )
+from raf_session.conformance.findings import look
+from raf_session.conformance.journal_probes import JOURNAL_PROBES
 from raf_session.conformance.journal_storage import NEEDS
 from raf_session.journals.memory import MemoryJournal
 from raf_session.keys import SessionKey
@@ -113,6 +118,24 @@ async def test_a_broken_journal_is_told_by_its_requirements() -> None:
         await check_journal(Forgetful, name="forgetful")
     assert "check_delete_leaves_nothing: " in str(caught.value)
     assert "forgetful breaks " in str(caught.value)
+
+
+async def test_scopes_that_lag_are_found_by_looking() -> None:
+    probe = {Capability.ATOMIC_SCOPES: JOURNAL_PROBES[Capability.ATOMIC_SCOPES]}
+    for cls, result in ((MemoryJournal, "found"), (AppStateFollows, "not found")):
+        findings = await look(JournalHarness.transient("m", cls), probe)
+        assert findings[Capability.ATOMIC_SCOPES].result == result
+
+
+async def test_what_a_crash_would_leave_is_unknown() -> None:
+    harness = replace(journal_harness(MemoryJournal), capabilities=frozenset())
+    report = await report_journal(harness)
+    finding = report.findings[Capability.ATOMIC_SCOPES]
+    assert finding.result == "unknown"
+    assert "what a crash leaves" in finding.detail
+    assert "- needs atomic_scopes, not claimed: check_scopes_commit_with_" in (
+        report.markdown()
+    )
 
 
 async def test_what_is_claimed_and_not_there_is_broken() -> None:
