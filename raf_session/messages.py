@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self, cast
 
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, SerializeAsAny, model_validator
 from typing_extensions import override
 
 from raf_session.calls import ToolCall, tool_call_from_openai, validate_call
@@ -92,7 +92,7 @@ def _validate_time(value: datetime | None) -> datetime | None:
     return None if value is None else utc(value)
 
 
-_Part = Annotated[ContentPart, BeforeValidator(validate_part)]
+_Part = Annotated[SerializeAsAny[ContentPart], BeforeValidator(validate_part)]
 _Parts = Annotated[Sequence[_Part], AfterValidator(tuple)]
 _Call = Annotated[ToolCall, BeforeValidator(validate_call)]
 _Own = Annotated[Mapping[str, Any], frozen_object(1)]

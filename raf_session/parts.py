@@ -223,7 +223,7 @@ def part_from_openai(fields: FrozenDict[Any]) -> ContentPart:
     so nothing is lost; a part of a known kind without its payload is a `ContentPart`.
     """
     kind = fields.get("type")
-    cls = PART_TYPES.get(kind, ContentPart) if isinstance(kind, str) else ContentPart
+    cls = _class_of(kind)
     payload = fields.get(cls.payload_name)
     if not isinstance(payload, str if cls.payload_name in _TEXT_PAYLOADS else dict):
         cls = ContentPart
@@ -243,27 +243,43 @@ def part_from_openai(fields: FrozenDict[Any]) -> ContentPart:
     return part
 
 
+def _class_of(kind: object) -> type[ContentPart]:
+    return PART_TYPES.get(kind, ContentPart) if isinstance(kind, str) else ContentPart
+
+
 def validate_part(value: object) -> object:
-    """Let a plain dict stand for the part that it describes."""
+    """Let a plain dict stand for the part that it describes, or is the dump of."""
     if isinstance(value, Mapping):
         items = dict(cast("Mapping[str, object]", value))
+        if isinstance(items.get("extra"), Mapping):
+            cls = _class_of(items.get("type"))
+            if cls.payload_name not in items:
+                cls = ContentPart
+            if items.keys() <= cls.model_fields.keys():
+                return cls(**cast("dict[str, Any]", items))
         return part_from_openai(cast("FrozenDict[Any]", freeze(items, "", PART_DEPTH)))
     return value
 
 
-def build(cls: Any, values: dict[str, Any], given: set[str]) -> Any:
-    """Return a model of values that are known to be valid and frozen.
+def build(
+    cls: Any,
+    values: dict[str, Any],
+    given: set[str],
+    private: dict[str, Any] | None = None,
+) -> Any:
+    """Return a model of values that are known to be valid and, if it is, frozen.
 
     Args:
-        cls: a subclass of `FrozenModel`.
+        cls: a pydantic model without extra fields.
         values: every field of the class.
         given: the names of those that were given rather than defaulted.
+        private: every private attribute of the class.
     """
     model = cls.__new__(cls)
     _set_dict(model, values)
     _set_given(model, given)
     _set_extra(model, None)
-    _set_private(model, None)
+    _set_private(model, private)
     return model
 
 

@@ -154,6 +154,13 @@ def test_each_shape_comes_back(wire: dict[str, Any]) -> None:
     assert typed(message.to_openai()) == typed(wire)
 
 
+@given(WIRE)
+def test_a_dump_of_what_was_given_is_read_as_the_same(wire: dict[str, Any]) -> None:
+    message = ChatMessage.from_openai(wire)
+    dump = message.model_dump(exclude_unset=True)
+    assert ChatMessage.model_validate(dump) == message
+
+
 def test_null_absent_and_empty_are_three_values() -> None:
     null = ChatMessage.from_openai({"role": "user", "content": None})
     absent = ChatMessage.from_openai({"role": "user"})
