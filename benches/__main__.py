@@ -1,4 +1,4 @@
-"""`python -m benches [prefix|detectors|append|load|storage] [--json F] [--quick]`."""
+"""`python -m benches [WORK ...] [--json F] [--quick]`, as `--help` lists the work."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import json
 import logging
 from pathlib import Path
 
-from benches import append, breaks, load, prefix, storage
+from benches import append, breaks, load, prefix, service, storage
 from benches.report import Row, print_table, to_json
 
-WORK = ["prefix", "detectors", "append", "load", "storage"]
+WORK = ["prefix", "detectors", "append", "load", "service", "storage"]
 
 
 def _work(name: str) -> str:
@@ -46,6 +46,8 @@ def main() -> None:
         rows += asyncio.run(append.rows(quick=args.quick))
     if "load" in wanted:
         rows += asyncio.run(load.rows(quick=args.quick))
+    if "service" in wanted:
+        rows += asyncio.run(service.rows(quick=args.quick))
     sizes: dict[str, dict[str, float]] | None = None
     if "storage" in wanted:
         rows += asyncio.run(storage.rows(quick=args.quick))

@@ -17,7 +17,7 @@ from uuid import uuid4
 from raf_session import open_journal
 from raf_session.journal import Journal
 
-__all__ = ("BACKENDS", "Backend")
+__all__ = ("BACKENDS", "Backend", "servers")
 
 RawWrite: TypeAlias = Callable[[str], Awaitable[object]]
 """Stores one body durably, as this driver's user would by hand."""
@@ -43,7 +43,7 @@ class Backend:
     open: Callable[[Path], AbstractAsyncContextManager[Opened]]
 
 
-def _servers(name: str) -> Any:
+def servers(name: str) -> Any:
     """Return the module of `tests/servers` that gives such a server."""
     from importlib import import_module
 
@@ -98,7 +98,7 @@ async def _redis(_: Path) -> AsyncGenerator[Opened]:
 
     from raf_session.journals.redis import RedisJournal
 
-    url, prefix = _servers("redis").url(), f"bench-{uuid4().hex}"
+    url, prefix = servers("redis").url(), f"bench-{uuid4().hex}"
     async with Redis.from_url(url) as client:
 
         async def write(body: str) -> object:
@@ -124,7 +124,7 @@ async def _postgres(_: Path) -> AsyncGenerator[Opened]:
 
     from raf_session.journals.postgres import PostgresJournal
 
-    url, schema = _servers("postgres").url(), f"bench_{uuid4().hex}"
+    url, schema = servers("postgres").url(), f"bench_{uuid4().hex}"
     connection = await asyncpg.connect(url)
     await connection.execute(f"CREATE TABLE {schema} (id bigserial, body json)")
     insert = await connection.prepare(f"INSERT INTO {schema} (body) VALUES ($1)")
@@ -155,7 +155,7 @@ async def _postgres(_: Path) -> AsyncGenerator[Opened]:
 async def _mariadb(_: Path) -> AsyncGenerator[Opened]:
     import asyncmy
 
-    server = urlsplit(_servers("mariadb").url())
+    server = urlsplit(servers("mariadb").url())
     database = f"bench_{uuid4().hex}"
     connection = await asyncmy.connect(
         host=server.hostname,

@@ -71,7 +71,32 @@ class OpenAIAgents(Peer):
         return seconds, len(items)
 
 
-class GoogleADK(Peer):
+class ServicePeer(Peer):
+    """One library's session service, with a session of events."""
+
+    service: Any
+    session: Any
+    event: Callable[[dict[str, Any]], Any]
+    user = "u"
+
+    async def append(self, messages: list[dict[str, Any]]) -> float:
+        events = [self.event(message) for message in messages]
+        started = time.perf_counter()
+        for event in events:
+            await self.service.append_event(self.session, event)
+        return time.perf_counter() - started
+
+    async def load(self) -> tuple[float, int]:
+        started = time.perf_counter()
+        session = await self.service.get_session(
+            app_name="a", user_id=self.user, session_id="s"
+        )
+        seconds = time.perf_counter() - started
+        assert session is not None
+        return seconds, len(session.events)
+
+
+class GoogleADK(ServicePeer):
     """`SqliteSessionService` of Google's ADK."""
 
     distribution = "google-adk"
@@ -95,24 +120,8 @@ class GoogleADK(Peer):
         )
         await self.append(messages)
 
-    async def append(self, messages: list[dict[str, Any]]) -> float:
-        events = [self.event(message) for message in messages]
-        started = time.perf_counter()
-        for event in events:
-            await self.service.append_event(self.session, event)
-        return time.perf_counter() - started
 
-    async def load(self) -> tuple[float, int]:
-        started = time.perf_counter()
-        session = await self.service.get_session(
-            app_name="a", user_id="u", session_id="s"
-        )
-        seconds = time.perf_counter() - started
-        assert session is not None
-        return seconds, len(session.events)
-
-
-class TRPCAgent(Peer):
+class TRPCAgent(ServicePeer):
     """`SqlSessionService` of tRPC-Agent."""
 
     distribution = "trpc-agent-py"
@@ -137,22 +146,6 @@ class TRPCAgent(Peer):
             ),
         )
         await self.append(messages)
-
-    async def append(self, messages: list[dict[str, Any]]) -> float:
-        events = [self.event(message) for message in messages]
-        started = time.perf_counter()
-        for event in events:
-            await self.service.append_event(self.session, event)
-        return time.perf_counter() - started
-
-    async def load(self) -> tuple[float, int]:
-        started = time.perf_counter()
-        session = await self.service.get_session(
-            app_name="a", user_id="u", session_id="s"
-        )
-        seconds = time.perf_counter() - started
-        assert session is not None
-        return seconds, len(session.events)
 
 
 PEERS: tuple[type[Peer], ...] = tuple(

@@ -14,8 +14,10 @@
     ├── SnapshotUnavailableError    (RuntimeError)  a sync read of a session that waits
     ├── UnknownSessionTypeError     (TypeError)     a type that the store does not know
     ├── IsolationKeyError           (LookupError)   a scoped store without its key
+    ├── StateKeyMissingError        (LookupError)   a template names a key that is not
     ├── CopyMismatchError           (RuntimeError)  a copy that is not what was copied
     ├── DumpDamagedError            (ValueError)    a dump that is torn or no dump
+    ├── SummaryFailedError          (RuntimeError)  a summary that cannot be used
     ├── StorageError                (OSError)       the backend failed
     │   ├── StorageFullError                        no space left
     │   └── StorageBusyError        (TimeoutError)  a lock not had in time
@@ -27,6 +29,8 @@ Bad arguments of other kinds are plain `ValueError` and `TypeError`.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 from typing_extensions import override
 
@@ -45,9 +49,11 @@ __all__ = (
     "SessionNotFoundError",
     "SnapshotUnavailableError",
     "StaleSessionError",
+    "StateKeyMissingError",
     "StorageBusyError",
     "StorageError",
     "StorageFullError",
+    "SummaryFailedError",
     "UnknownSessionTypeError",
 )
 
@@ -205,6 +211,21 @@ class IsolationKeyError(SessionError, LookupError):
         super().__init__("the isolation key provider gave no key")
 
 
+class StateKeyMissingError(SessionError, LookupError):
+    """An instruction names a key that the state does not have.
+
+    Attributes:
+        key: the key, with its prefix.
+    """
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(
+            f"the state has no key {key!r}; {{{key}?}} stands for nothing where it is "
+            "missing"
+        )
+
+
 # Copies ------------------------------------------------------------------------
 
 
@@ -274,6 +295,42 @@ class EntryTooLargeError(SessionError, ValueError):
         self.size = size
         self.limit = limit
         super().__init__(f"entry {entry_id!r} is {size} bytes, over {limit}")
+
+
+# Summaries ---------------------------------------------------------------------
+
+
+class SummaryFailedError(SessionError, RuntimeError):
+    """A summarizer has no text that can stand for the messages it was given.
+
+    Attributes:
+        reason: ``status`` (an HTTP error), ``connection``, ``timeout``, ``refused``,
+            ``empty``, ``truncated`` (cut off at the token limit), ``malformed`` or
+            ``raised`` (another error, which is the cause).
+        detail: what was found, without secrets.
+        attempts: how often the request that failed was sent; `None` where the time
+            ran out and the client may have repeated it.
+    """
+
+    def __init__(
+        self,
+        reason: Literal[
+            "status",
+            "connection",
+            "timeout",
+            "refused",
+            "empty",
+            "truncated",
+            "malformed",
+            "raised",
+        ],
+        detail: str,
+        attempts: int | None = 1,
+    ) -> None:
+        self.reason = reason
+        self.detail = detail
+        self.attempts = attempts
+        super().__init__(f"no summary ({reason}): {detail}")
 
 
 # Storage -----------------------------------------------------------------------

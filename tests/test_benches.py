@@ -22,6 +22,7 @@ def test_benches_run() -> None:
     assert "prefix, all 200 replaced" in done.stdout
     assert "append, memory" in done.stdout
     assert "load 20 messages" in done.stdout
+    assert "append to 5 events, Redis" in done.stdout
     counts = dict(
         re.findall(r"^    (\w+) +(\d+ +\d+ +\d+)$", done.stdout, re.MULTILINE)
     )

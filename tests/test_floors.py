@@ -32,6 +32,8 @@ FLOORS = [
         "encoding codecs expiry turns session_view agent_session session_replica "
         "journaled_session journals stores transfer"
     ),
+    "state toolcalls validity filtering compaction",
+    "summarizers service runner",
     "conformance cli",
 ]
 """Floor by floor; a module imports from floors below and from its left on its own."""

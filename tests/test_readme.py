@@ -11,12 +11,17 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BACKENDS = (ROOT / "docs" / "backends.md").read_text(encoding="utf-8")
+DOCS = [
+    (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for name in ("backends.md", "trpc-agent.md")
+]
 PROGRAM = re.compile(r"```python\n(.*?)```", re.DOTALL)
 PROGRAMS = PROGRAM.findall(README)
 
 
-@pytest.mark.parametrize("program", [*PROGRAMS, *PROGRAM.findall(BACKENDS)])
+@pytest.mark.parametrize(
+    "program", [*PROGRAMS, *(text for doc in DOCS for text in PROGRAM.findall(doc))]
+)
 def test_program_runs(program: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],

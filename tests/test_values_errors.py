@@ -25,9 +25,11 @@ from raf_session.errors import (
     SessionNotFoundError,
     SnapshotUnavailableError,
     StaleSessionError,
+    StateKeyMissingError,
     StorageBusyError,
     StorageError,
     StorageFullError,
+    SummaryFailedError,
     UnknownSessionTypeError,
 )
 
@@ -49,6 +51,8 @@ MADE: tuple[SessionError, ...] = (
     CopyMismatchError("u/s", "2 entries", "1 entry"),
     CopyMismatchError("", "2 sessions", "1 session"),
     DumpDamagedError(3, "is not JSON"),
+    StateKeyMissingError("user:name"),
+    SummaryFailedError("timeout", "no answer within 5 seconds", None),
     StorageError("sqlite", "broken"),
     StorageFullError("sqlite", "full"),
     StorageBusyError("sqlite", "locked"),

@@ -73,17 +73,17 @@ class Sweeper:
         interval = self._journal.limits.sessions.cleanup_interval_secs
         while True:
             await self._sleep(interval)
-            try:
-                gone = await self.sweep()
-            except Exception:  # noqa: BLE001  (logged; the next sweep may succeed)
-                _log.exception(
-                    "the sweep of the %s journal failed", self._journal.backend
-                )
-            else:
-                if gone:
-                    _log.info(
-                        "swept %d sessions: %s", len(gone), ", ".join(map(str, gone))
-                    )
+            await self.sweep_quietly()
+
+    async def sweep_quietly(self) -> None:
+        """Sweep, and log what went, or why nothing did: the next may succeed."""
+        try:
+            gone = await self.sweep()
+        except Exception:  # noqa: BLE001  (logged)
+            _log.exception("the sweep of the %s journal failed", self._journal.backend)
+        else:
+            if gone:
+                _log.info("swept %d sessions: %s", len(gone), ", ".join(map(str, gone)))
 
     async def __aenter__(self) -> Self:
         """Start, where anything can expire."""

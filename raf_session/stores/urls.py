@@ -12,7 +12,7 @@ from raf_session.clock import Clock, utc_now
 from raf_session.journal import Codec, Durability, Journal
 from raf_session.options import Limits
 
-__all__ = ("open_journal", "shown_url")
+__all__ = ("open_journal", "shown_url", "sqlite_path")
 
 _SECRET: Final = re.compile("pass|pwd|secret|token|key", re.IGNORECASE)
 _SCHEME: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*(?=:)")
@@ -153,13 +153,22 @@ def _jsonl(url: str, options: dict[str, Any], durability: Durability) -> Journal
 def _sqlite(url: str, options: dict[str, Any], durability: Durability) -> Journal:
     from raf_session.journals.sqlite import SqliteJournal
 
+    return SqliteJournal(sqlite_path(url), durability=durability, **options)
+
+
+def sqlite_path(url: str) -> str:
+    """Return the file that a URL of SQLite names.
+
+    Raises:
+        ValueError: it names none.
+    """
     parts = urlsplit(url)
     if parts.netloc or parts.query or parts.fragment or not parts.path.strip("/"):
         raise ValueError(
             f"{shown_url(url)!r} names no file: sqlite:///relative.db or "
             "sqlite:////absolute.db"
         )
-    return SqliteJournal(unquote(parts.path[1:]), durability=durability, **options)
+    return unquote(parts.path[1:])
 
 
 def _redis(url: str, options: dict[str, Any], durability: Durability) -> Journal:

@@ -1,0 +1,1 @@
+"""Tests of summarizers, over conversations with planted facts and a local server."""
