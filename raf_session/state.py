@@ -188,7 +188,7 @@ class State(MutableMapping[str, Any]):
     """A state that writes through to a dict and records what was written.
 
     Values are copied in, so that what the caller does to them later changes nothing;
-    what is read is the value itself.
+    what is read is the value itself, and so is what is recorded.
 
     Args:
         value: the state; it is changed in place.
@@ -231,9 +231,8 @@ class State(MutableMapping[str, Any]):
 
     @override
     def __setitem__(self, key: str, value: Any) -> None:
-        frozen = freeze_states({key: value})
-        self._value[key] = thaw(frozen)[key]
-        self._delta[key] = thaw(frozen)[key]
+        own = thaw(freeze_states({key: value})[key])
+        self._value[key] = self._delta[key] = own
         self._deleted.discard(key)
 
     @override
@@ -241,6 +240,13 @@ class State(MutableMapping[str, Any]):
         del self._value[key]
         self._delta.pop(key, None)
         self._deleted.add(key)
+
+    @override
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Return the value, set to a copy of the default where there is none."""
+        if key not in self._value:
+            self[key] = default
+        return self._value[key]
 
     def __ior__(self, other: Mapping[str, Any]) -> Self:
         """Set all items of another mapping."""

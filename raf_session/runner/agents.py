@@ -11,12 +11,13 @@ import anyio
 from typing_extensions import Protocol
 
 from raf_session.calls import ToolCall
+from raf_session.keys import check_name
 from raf_session.messages import ChatMessage
 from raf_session.runner.invocation import InvocationContext
 from raf_session.runner.streams import reading
 from raf_session.runner.templates import render_instruction
 from raf_session.runner.tools import FunctionTool
-from raf_session.service.contents import message_of
+from raf_session.service.contents import USER_AUTHOR, message_of
 from raf_session.service.events import Event
 from raf_session.service.views import long_running_calls
 from raf_session.toolcalls import arrange
@@ -26,9 +27,10 @@ __all__ = ("Agent", "LlmAgent", "Model")
 Model: TypeAlias = Callable[..., Awaitable[Any] | AsyncIterator[Any]]
 """From a list of `ChatMessage` to a message, or to a stream of it.
 
-A message is a `ChatMessage`, a dict in OpenAI's shape, text, or an `Event` that holds
-one.  A stream yields pieces of text, and may end with the message.  A parameter
-``tools`` gets the declarations of the tools, in OpenAI's shape.
+A message is a `ChatMessage`, its dict in OpenAI's shape (``choices[0].message`` of an
+answer of OpenAI's), text, or an `Event` that holds one.  A stream yields pieces of
+text, and may end with the whole message.  A parameter ``tools`` gets the declarations
+of the tools, in OpenAI's shape.
 """
 
 _MOST_MODEL_CALLS: Final = 100
@@ -60,11 +62,15 @@ class LlmAgent:
         tools: functions, or tools made of them.
         output_key: the key of the state that gets the text of the final answer.
         description: what it is for; for people.
+        parallel_tools: run the calls of one answer side by side; else one after the
+            other, so that each sees the state that the one before has left.
         max_model_calls: how often the model is asked in one run, at most.
 
     Raises:
-        TypeError: a model that cannot be called, or a tool that cannot.
-        ValueError: two tools of one name, no name, or `max_model_calls` under 1.
+        TypeError: a model or tool that cannot be called, or an instruction that is no
+            text.
+        ValueError: two tools of one name, a name that is empty or ``user``, a key that
+            is none, or `max_model_calls` under 1.
     """
 
     def __init__(
@@ -76,18 +82,29 @@ class LlmAgent:
         tools: Sequence[Callable[..., Any] | FunctionTool] = (),
         output_key: str | None = None,
         description: str = "",
+        parallel_tools: bool = False,
         max_model_calls: int = _MOST_MODEL_CALLS,
     ) -> None:
         if not callable(model):
-            raise TypeError(f"a model is an async callable, not {model!r}")
-        if not name or max_model_calls < 1:
-            raise ValueError("an agent has a name, and asks its model at least once")
+            raise TypeError(
+                "a model is an async callable from messages to a message, as a "
+                f"function that asks your provider, not {model!r}"
+            )
+        if not name or name == USER_AUTHOR:
+            raise ValueError(f"{name!r} is no name of an agent")
+        if max_model_calls < 1:
+            raise ValueError("an agent asks its model at least once")
+        if not isinstance(instruction, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"an instruction is text, not {instruction!r}")
+        if output_key is not None:
+            check_name(output_key, "output_key")
         self._name = name
         self.description = description
         self.instruction = instruction
         self.output_key = output_key
         self._model = model
         self._most = max_model_calls
+        self._parallel = parallel_tools
         made = [t if isinstance(t, FunctionTool) else FunctionTool(t) for t in tools]
         self.tools: Mapping[str, FunctionTool] = {tool.name: tool for tool in made}
         if len(self.tools) < len(made):
@@ -104,6 +121,7 @@ class LlmAgent:
 
         Raises:
             StateKeyMissingError: the instruction names a key that the state lacks.
+            TypeError: what the model answered is no message.
             RuntimeError: the model was asked too often.
             Exception: what the model raised; the session holds what was said before.
         """
@@ -149,11 +167,16 @@ class LlmAgent:
         last: object = None
         async with reading(cast("AsyncIterator[object]", answer)) as pieces:
             async for piece in pieces:
+                if last is not None and not isinstance(last, str):
+                    raise TypeError(
+                        "the model's stream goes on behind its message: it yields "
+                        "pieces of text, and may end with the whole message"
+                    )
                 last = piece
                 if isinstance(piece, str):
                     text += piece
                     yield self._event(context, piece, partial=True)
-        yield self._event(context, text if isinstance(last, str | None) else last)
+        yield self._event(context, text if isinstance(last, str) else last)
 
     def _event(
         self, context: InvocationContext, answer: object, *, partial: bool | None = None
@@ -162,10 +185,15 @@ class LlmAgent:
             answer.invocation_id = answer.invocation_id or context.invocation_id
             answer.author = answer.author or self._name
             return answer
+        if answer is None or (isinstance(answer, dict) and "choices" in answer):
+            raise TypeError(
+                "a model answers with a message: a ChatMessage, its dict in OpenAI's "
+                f"shape, text or an Event, not {answer!r:.60}"
+            )
         return Event(
             invocation_id=context.invocation_id,
             author=self._name,
-            content=message_of(answer, self._name),
+            content=message_of(cast("Any", answer), self._name),
             partial=partial,
         )
 
@@ -176,7 +204,11 @@ class LlmAgent:
     async def _run_tools(
         self, context: InvocationContext, calls: Sequence[ToolCall]
     ) -> list[Event]:
-        """Run the calls of one answer side by side, and return their results."""
+        """Run the calls of one answer, and return their results in their order."""
+        if not self._parallel:
+            return [
+                await self._run_tool(context.for_call(call.id), call) for call in calls
+            ]
         results: dict[int, Event] = {}
 
         async def run(index: int, call: ToolCall) -> None:

@@ -9,6 +9,7 @@ from uuid import uuid4
 import anyio
 
 from raf_session.errors import SessionExistsError
+from raf_session.keys import check_name
 from raf_session.runner.agents import Agent
 from raf_session.runner.invocation import InvocationContext
 from raf_session.runner.streams import reading
@@ -33,7 +34,9 @@ class Runner:
             the later one fails with `StaleSessionError`.
 
     Raises:
-        TypeError: `exclusive` with a service that cannot tell.
+        TypeError: what is no agent or no service; `exclusive` with a service that
+            cannot tell.
+        InvalidValueError: an app that cannot be one.
     """
 
     def __init__(
@@ -44,6 +47,11 @@ class Runner:
         session_service: BaseSessionService,
         exclusive: bool = False,
     ) -> None:
+        if not isinstance(session_service, BaseSessionService):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"a session service is wanted, not {session_service!r}")
+        if not hasattr(agent, "run_async"):
+            raise TypeError(f"{agent!r} is no agent: it has no run_async")
+        check_name(app_name, "app_name")
         if exclusive and not isinstance(session_service, SessionService):
             raise TypeError("exclusive runs need a SessionService")
         self.app_name = app_name

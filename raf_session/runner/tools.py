@@ -40,7 +40,7 @@ class FunctionTool:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.name: str = getattr(function, "__name__", type(function).__name__)
-        self.description = inspect.getdoc(function) or ""
+        self.description: str = inspect.getdoc(function) or ""
         parameters = inspect.signature(function).parameters
         hints = _hints(function)
         for name, parameter in parameters.items():

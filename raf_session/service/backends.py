@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from raf_session.clock import Clock, utc_now
 from raf_session.journal import Codec, Durability
-from raf_session.service.config import SessionServiceConfig
+from raf_session.service.config import SessionServiceConfig, config_of
 from raf_session.service.driver_options import redis_journal, sql_journal
 from raf_session.service.session_service import SessionService
 from raf_session.service.summary_manager import SummarizerSessionManager
@@ -46,7 +46,7 @@ def open_service(
         codec: between JSON and storage.
         durability: see `raf_session.open_journal`.
     """
-    config = session_config or SessionServiceConfig()
+    config = config_of(session_config)
     journal = open_journal(
         url, limits=config.limits, clock=clock, codec=codec, durability=durability
     )
@@ -73,7 +73,7 @@ class InMemorySessionService(SessionService):
     ) -> None:
         from raf_session.journals.memory import MemoryJournal
 
-        config = session_config or SessionServiceConfig()
+        config = config_of(session_config)
         super().__init__(
             MemoryJournal.opened(limits=config.limits, clock=clock),
             summarizer_manager=summarizer_manager,
@@ -108,7 +108,7 @@ class RedisSessionService(OwningSessionService):
         clock: Clock = utc_now,
         **options: Any,
     ) -> None:
-        config = session_config or SessionServiceConfig()
+        config = config_of(session_config)
         super().__init__(
             redis_journal(db_url, config.limits, clock, options),
             summarizer_manager=summarizer_manager,
@@ -145,7 +145,7 @@ class SqlSessionService(OwningSessionService):
         clock: Clock = utc_now,
         **options: Any,
     ) -> None:
-        config = session_config or SessionServiceConfig()
+        config = config_of(session_config)
         super().__init__(
             sql_journal(db_url, config.limits, clock, options),
             summarizer_manager=summarizer_manager,

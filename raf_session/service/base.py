@@ -5,15 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from raf_session.service.config import SessionServiceConfig
+from raf_session.service.config import SessionServiceConfig, config_of
 from raf_session.service.event_entries import entry_of, event_of
 from raf_session.service.events import Event
 from raf_session.service.sessions import ListSessionsResponse, Session
-
-if TYPE_CHECKING:
-    from raf_session.service.summary_manager import SummarizerSessionManager
+from raf_session.service.summary_manager import SummarizerSessionManager
 
 __all__ = ("BaseSessionService",)
 
@@ -28,6 +26,9 @@ class BaseSessionService(ABC):
         summarizer_manager: when and how sessions are summarised; `None`: never.
         session_config: what sessions show and how long they live; `None`: everything,
             for ever.
+
+    Raises:
+        TypeError: one of them is of another type.
     """
 
     def __init__(
@@ -35,8 +36,14 @@ class BaseSessionService(ABC):
         summarizer_manager: SummarizerSessionManager | None = None,
         session_config: SessionServiceConfig | None = None,
     ) -> None:
+        manager: object = summarizer_manager
+        if manager is not None and not isinstance(manager, SummarizerSessionManager):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(
+                "summarizer_manager is a SummarizerSessionManager, not "
+                f"{summarizer_manager!r:.60}"
+            )
         self._summarizer_manager = summarizer_manager
-        self._config = session_config or SessionServiceConfig()
+        self._config = config_of(session_config)
 
     @property
     def session_config(self) -> SessionServiceConfig:

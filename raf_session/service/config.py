@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, ValidationInfo
 from raf_session.options import Limits, SessionTTLOptions
 from raf_session.parts import FrozenModel
 
-__all__ = ("SessionServiceConfig", "Ttl")
+__all__ = ("SessionServiceConfig", "Ttl", "config_of")
 
 _DAY_SECS = 86400
 _HOUR_SECS = 3600
@@ -19,7 +19,7 @@ def _check_number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("a number is expected")  # noqa: TRY004  (pydantic wraps it)
     if not 0 <= value < float("inf"):
-        raise ValueError("is finite and not negative")
+        raise ValueError("a finite number that is not negative is expected")
     return value
 
 
@@ -124,3 +124,16 @@ class SessionServiceConfig(FrozenModel):
         limits = self.limits
         scopes = (limits.sessions, limits.user_state, limits.app_state)
         return any(options.enabled for options in scopes)
+
+
+def config_of(given: SessionServiceConfig | None) -> SessionServiceConfig:
+    """Return a configuration, that of no limits where none is given.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if given is None:
+        return SessionServiceConfig()
+    if not isinstance(given, SessionServiceConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"session_config is a SessionServiceConfig, not {given!r:.60}")
+    return given

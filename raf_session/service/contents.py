@@ -42,8 +42,8 @@ def message_of(content: object, author: str) -> ChatMessage | None:
     if isinstance(content, Mapping):
         return _of_object(cast("Mapping[str, Any]", content), role)
     if isinstance(content, Sequence) and not isinstance(content, bytes | bytearray):
-        parts: list[Any] = list(cast("Any", content))
-        return ChatMessage.from_openai({"role": role.value, "content": parts})
+        parts = [_of_part(part) for part in cast("Any", content)]
+        return _checked(ChatMessage.from_openai({"role": role.value, "content": parts}))
     dump = getattr(content, "model_dump", None)
     if dump is None:
         raise InvalidValueError("content", f"{type(content).__name__} says no message")
@@ -62,7 +62,13 @@ def _of_object(fields: Mapping[str, Any], role: MessageRole) -> ChatMessage:
                 "content": [_of_part(part) for part in cast("Any", parts)],
             }
         )
-    return ChatMessage.from_openai({"role": role.value, **fields})
+    return _checked(ChatMessage.from_openai({"role": role.value, **fields}))
+
+
+def _checked(message: ChatMessage) -> ChatMessage:
+    if "content" in message.extra:
+        raise InvalidValueError("content", "neither text nor a list of parts")
+    return message
 
 
 def _of_part(part: Any) -> Any:

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 from raf_session.clock import Clock
 from raf_session.journal import Journal
 from raf_session.options import Limits
+from raf_session.stores.urls import naming_extras, sqlite_path
 
 __all__ = ("redis_journal", "sql_journal")
 
@@ -55,7 +56,8 @@ def redis_journal(
     Raises:
         TypeError: an option that is not known.
     """
-    from raf_session.journals.redis import RedisJournal
+    with naming_extras("RedisSessionService"):
+        from raf_session.journals.redis import RedisJournal
 
     by_url = _REDIS_URL if isinstance(target, str) else frozenset[str]()
     _refuse_unknown(options, _REDIS_OWN | _REDIS_WITHOUT_MEANING | by_url)
@@ -99,18 +101,19 @@ def sql_journal(
     given: dict[str, Any] = {"limits": limits, "clock": clock}
     if scheme == "sqlite":
         from raf_session.journals.sqlite import SqliteJournal
-        from raf_session.stores.urls import sqlite_path
 
         own.pop("pool_size", None)
         _refuse_unknown(own, _SQL_OWN | {"busy_timeout_secs"})
         return SqliteJournal(sqlite_path(url), **given, **own)
     if scheme in {"postgresql", "postgres"}:
-        from raf_session.journals.postgres import PostgresJournal
+        with naming_extras("SqlSessionService"):
+            from raf_session.journals.postgres import PostgresJournal
 
         _refuse_unknown(own, _SERVER_OWN | {"busy_timeout_secs", "schema"})
         return PostgresJournal(url, **given, **own)
     if scheme in {"mysql", "mariadb"}:
-        from raf_session.journals.mysql import MysqlJournal
+        with naming_extras("SqlSessionService"):
+            from raf_session.journals.mysql import MysqlJournal
 
         if recycle is not None:
             endless = recycle == _NO_RECYCLING

@@ -233,6 +233,11 @@ class SessionService(ScopedStates):
         expected_revision: int | None = None,
     ) -> None:
         """Store events in one step, all or none; see `append_event`."""
+        if not isinstance(session, Session):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"a Session is wanted, not {session!r:.60}")
+        for event in events:
+            if not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"an Event is wanted, not {event!r:.60}")
         events = [event for event in events if not event.partial]
         if not events:
             return

@@ -67,6 +67,8 @@ class Summaries:
         self._keeper = keeper
         self._lock = threading.Lock()
         self._running: dict[SessionKey, asyncio.Task[None] | None] = {}
+        self._asked: dict[SessionKey, SessionHead] = {}
+        """What is to be looked at next, behind the summary that is being written."""
 
     # In the background -----------------------------------------------------------
 
@@ -74,31 +76,47 @@ class Summaries:
         """Summarise a session, if it is due, while the caller goes on.
 
         Under trio, which has no tasks of their own, the caller waits.  One that is
-        being summarised is let alone.
+        being summarised is looked at again behind that.
         """
         key = head.key
+        with self._lock:
+            self._asked[key] = head
         if not self._begin(key):
             return
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            await self._run(manager, head)
+            await self._run(manager, key)
         else:
-            task = loop.create_task(self._run(manager, head))
+            task = loop.create_task(self._run(manager, key))
             with self._lock:
                 if key in self._running:
                     self._running[key] = task
 
-    async def _run(self, manager: SummarizerSessionManager, head: SessionHead) -> None:
-        try:
-            await self._summarize_if_due(manager, head)
-        except SessionNotFoundError:
-            return  # there is nothing to summarise any more
-        except Exception:  # noqa: BLE001  (logged: the caller's events are stored)
-            _log.exception("session %s was not summarised", head.key)
-        finally:
-            with self._lock:
-                self._running.pop(head.key, None)
+    async def _run(self, manager: SummarizerSessionManager, key: SessionKey) -> None:
+        while (head := self._next(key)) is not None:
+            try:
+                await self._summarize_if_due(manager, head)
+            except SessionNotFoundError:
+                continue  # there is nothing to summarise any more
+            except Exception:  # noqa: BLE001  (logged: the caller's events are stored)
+                _log.exception("session %s was not summarised", key)
+            except BaseException:
+                self._end(key)
+                raise
+
+    def _next(self, key: SessionKey) -> SessionHead | None:
+        """Return what is to be looked at; `None`: nothing, and that is the end."""
+        with self._lock:
+            head = self._asked.pop(key, None)
+            if head is None:
+                self._running.pop(key, None)
+            return head
+
+    def _end(self, key: SessionKey) -> None:
+        with self._lock:
+            self._running.pop(key, None)
+            self._asked.pop(key, None)
 
     def _begin(self, key: SessionKey) -> bool:
         """Tell whether no summary of the session is being written; then one is now."""
@@ -123,8 +141,11 @@ class Summaries:
     ) -> None:
         journal = await self._keeper.get()
         record = await journal.load(head.key)
+        # What has come since belongs to the next turn.
+        entries = tuple(e for e in record.entries if e.seq <= head.last_seq)
+        record = record._replace(entries=entries)
         now = journal.clock().timestamp()
-        session = session_of(record, record.entries, now)
+        session = session_of(record, entries, now)
         messages = [event.content for event in session.events]
         if (
             has_open_calls(messages, long_running_calls(session.events))
@@ -160,8 +181,7 @@ class Summaries:
             session = session_of(record, record.entries, journal.clock().timestamp())
             return await self._summarize(journal, manager, record, session)
         finally:
-            with self._lock:
-                self._running.pop(key, None)
+            self._end(key)
 
     async def current(self, key: SessionKey) -> str | None:
         """Return the text of the summary that is stored, if there is one.
@@ -205,7 +225,14 @@ class Summaries:
             _log.warning("session %s was not summarised: %s", record.head.key, error)
             await self._count_failure(journal, record, error.reason)
             return CompactionOutcome.SUMMARIZER_FAILED
-        if len(text) >= sum(map(_length, messages)) + len(previous or ""):
+        length = sum(map(_length, messages)) + len(previous or "")
+        if len(text) >= length:
+            _log.warning(
+                "session %s was not summarised: %d characters for %d",
+                record.head.key,
+                len(text),
+                length,
+            )
             await self._count_failure(journal, record, "cannot_shrink")
             return CompactionOutcome.CANNOT_SHRINK
         return await self._replace(journal, draft, text)

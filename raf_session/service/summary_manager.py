@@ -65,7 +65,9 @@ class SessionSummarizer:
         elif summarizer_prompt is not None:
             raise ValueError("summarizer_prompt is for a model; this has its own")
         self.summarizer: Summarizer = chosen
-        self.check_summarizer_functions = tuple(check_summarizer_functions)
+        self.check_summarizer_functions: Sequence[Callable[[Session], bool]] = tuple(
+            check_summarizer_functions
+        )
         self.max_summary_length = max_summary_length
         self.keep_recent_count = keep_recent_count
         self.start_by_user_turn = start_by_user_turn
@@ -124,7 +126,7 @@ class SummarizerSessionManager:
         if isinstance(summarizer, SessionSummarizer):
             if model is not None:
                 raise TypeError("a model and a SessionSummarizer are two summarizers")
-            self.summarizer = summarizer
+            self.summarizer: SessionSummarizer = summarizer
         else:
             self.summarizer = SessionSummarizer(model, summarizer=summarizer)
         self.auto_summarize = auto_summarize

@@ -124,7 +124,7 @@ def _threshold(
     elif threshold is None:
         limit = manager
     else:
-        raise TypeError("two thresholds: the first argument is a manager")
+        raise TypeError(f"the first argument is a manager, not {manager!r:.60}")
     if isinstance(limit, bool) or not 0 < limit < float("inf"):
         raise ValueError(f"a threshold of {limit} is not positive and finite")
 

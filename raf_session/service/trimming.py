@@ -25,7 +25,7 @@ class Trimmer:
     def __init__(self, config: SessionServiceConfig) -> None:
         self._limits = Filter(config.max_events, config.event_ttl_seconds)
         self._archives = config.store_historical_events
-        self.step = max(32, config.max_events // 4)
+        self.step: int = max(32, config.max_events // 4)
         """How many events leave at once, at least."""
 
     def is_due(self, commit: Commit) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -12,7 +13,7 @@ from raf_session.clock import Clock, utc_now
 from raf_session.journal import Codec, Durability, Journal
 from raf_session.options import Limits
 
-__all__ = ("open_journal", "shown_url", "sqlite_path")
+__all__ = ("naming_extras", "open_journal", "shown_url", "sqlite_path")
 
 _SECRET: Final = re.compile("pass|pwd|secret|token|key", re.IGNORECASE)
 _SCHEME: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*(?=:)")
@@ -117,16 +118,27 @@ def open_journal(
             f"redis://, postgresql:// or mysql://{hint}"
         )
     options: dict[str, Any] = {"limits": limits, "clock": clock, "codec": codec}
-    try:
+    with naming_extras(f"{scheme}://"):
         return opener(url, options, durability)
+
+
+@contextmanager
+def naming_extras(what: str) -> Generator[None]:
+    """Say of a driver that is not installed which extra brings it.
+
+    Args:
+        what: what needs the driver.
+    """
+    try:
+        yield
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get(error.name or "")
+        package = (error.name or "").partition(".")[0]
+        extra = _EXTRAS.get(package)
         if extra is None:
             raise
         raise ModuleNotFoundError(
-            f"{scheme}:// needs the package {error.name}: "
-            f"pip install 'raf-session[{extra}]'",
-            name=error.name,
+            f"{what} needs the package {package}: pip install 'raf-session[{extra}]'",
+            name=package,
         ) from error
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from runner_agents import WHERE, Script, asks, read, run
 
@@ -108,7 +109,7 @@ async def test_calls_are_run_side_by_side_and_answered_in_their_order(
         "all done",
     )
     with anyio.fail_after(5):
-        events = await run(runner_of(service, model, wait))
+        events = await run(runner_of(service, model, wait, parallel_tools=True))
     assert [e.text for e in events[1:]] == [
         *("a is done", "b is done", "c is done", "all done")
     ]
@@ -118,6 +119,61 @@ async def test_calls_are_run_side_by_side_and_answered_in_their_order(
     assert [m.role for m in model.requests[1]] == [
         *(MessageRole.USER, MessageRole.ASSISTANT, *[MessageRole.TOOL] * 3)
     ]
+
+
+async def test_calls_of_one_answer_see_what_the_one_before_left(
+    service: InMemorySessionService,
+) -> None:
+    async def note(text: str, tool_context: InvocationContext) -> str:
+        notes = tool_context.state.get("notes", [])
+        await anyio.lowlevel.checkpoint()
+        notes.append(text)
+        tool_context.state["notes"] = notes
+        tool_context.state.setdefault("more", []).append(text)
+        return "ok"
+
+    model = Script(
+        asks(*((str(n), "note", f'{{"text": "{n}"}}') for n in range(3))), "done"
+    )
+    await run(runner_of(service, model, note))
+    state = (await read(service)).state
+    assert state == {"notes": ["0", "1", "2"], "more": ["0", "1", "2"]}
+
+
+@pytest.mark.parametrize(
+    "answer", [None, {"choices": [{"message": {"content": "hi"}}]}, 3, ("a", "b")]
+)
+async def test_what_is_no_message_is_no_answer(
+    service: InMemorySessionService, answer: Any
+) -> None:
+    if answer == ("a", "b"):
+        await run(runner_of(service, Script(answer)))  # parts of text are a message
+        assert (await read(service)).events[-1].text == "ab"
+        return
+    with pytest.raises((TypeError, ValueError)):
+        await run(runner_of(service, Script(answer)))
+    assert [e.text for e in (await read(service)).events] == ["hi"]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        (),
+        (ChatMessage.assistant("He"), ChatMessage.assistant("llo")),
+        (ChatMessage.assistant("He"), "llo"),
+        ({"choices": []},),
+    ],
+)
+async def test_a_stream_that_is_no_message_is_refused(
+    service: InMemorySessionService, pieces: tuple[Any, ...]
+) -> None:
+    async def stream(_: list[ChatMessage]) -> AsyncIterator[Any]:
+        for piece in pieces:
+            yield piece
+
+    with pytest.raises(TypeError, match="model"):
+        await run(runner_of(service, stream))
+    assert [e.text for e in (await read(service)).events] == ["hi"]
 
 
 async def test_a_tool_that_fails_is_told_to_the_model(
@@ -305,6 +361,38 @@ async def test_any_agent_can_be_run(service: InMemorySessionService) -> None:
     events = await run(runner)
     assert [(e.author, e.text) for e in events] == [("echo", "hi")]
     assert events[0].invocation_id
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"session_service": None},
+        {"session_service": "memory://"},
+        {"agent": Script()},
+        {"app_name": ""},
+    ],
+)
+def test_a_runner_needs_what_it_runs(
+    service: InMemorySessionService, options: dict[str, Any]
+) -> None:
+    given: dict[str, Any] = {
+        "app_name": "a",
+        "agent": LlmAgent("bot", Script()),
+        "session_service": service,
+    }
+    Runner(**given)
+    with pytest.raises((TypeError, ValueError)):
+        Runner(**(given | options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"name": ""}, {"name": "user"}, {"instruction": len}, {"output_key": ""}],
+)
+def test_an_agent_needs_a_name_and_text(options: dict[str, Any]) -> None:
+    given: dict[str, Any] = {"name": "bot", "model": Script()} | options
+    with pytest.raises((TypeError, ValueError)):
+        LlmAgent(**given)
 
 
 @pytest.mark.parametrize("name", ["deepseek-chat", None, 3])
