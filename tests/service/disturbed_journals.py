@@ -3,44 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
+from around_journals import AroundJournal, as_journal
 from typing_extensions import override
 
 from raf_session.journal import Journal
 from raf_session.service import SessionService
 
-__all__ = ("AroundJournal", "Failing", "Noting", "over")
-
-CALLS = frozenset(
-    (
-        *("create", "load", "append", "splice", "update", "delete", "scan", "expire"),
-        *("scoped_state", "update_scoped_state", "scopes"),
-    )
-)
-
-
-class AroundJournal:
-    """A journal around another, which sees each call of a primitive."""
-
-    def __init__(self, inner: Journal) -> None:
-        self.inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self.inner, name)
-        if name not in CALLS:
-            return value
-
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            return await self.called(name, value, *args, **kwargs)
-
-        return call
-
-    async def called(
-        self, name: str, call: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
-    ) -> Any:
-        """Stand in for a call."""
-        raise NotImplementedError
+__all__ = ("Failing", "Noting", "over")
 
 
 class Failing(AroundJournal):
@@ -101,7 +72,7 @@ class Noting(AroundJournal):
 def over(around: AroundJournal, like: SessionService) -> SessionService:
     """Return a service of the same configuration over another journal."""
     return SessionService(
-        cast("Journal", around),
+        as_journal(around),
         summarizer_manager=like.summarizer_manager,
         session_config=like.session_config,
     )

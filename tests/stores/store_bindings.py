@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import anyio.lowlevel
+from around_journals import AroundJournal, as_journal
 from journal_bindings import HARNESSES as JOURNALS
 from journal_bindings import loops as journal_loops
 from typing_extensions import override
@@ -38,31 +39,6 @@ TRAIT_ONLY = frozenset(
     (StoreCapability.TYPES, StoreCapability.STRICT, StoreCapability.SHARED)
 )
 TENANT = "a::b/c%2fd"
-CALLS = frozenset(
-    ("create", "load", "append", "splice", "update", "delete", "scan", "expire")
-)
-
-
-class AroundJournal:
-    """A journal around another, which sees each call of a primitive."""
-
-    def __init__(self, inner: Journal) -> None:
-        self.inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self.inner, name)
-        if name not in CALLS:
-            return value
-
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            return await self.called(name, value, *args, **kwargs)
-
-        return call
-
-    async def called(
-        self, name: str, call: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
-    ) -> Any:
-        raise NotImplementedError
 
 
 class WaitingJournal(AroundJournal):
@@ -117,10 +93,6 @@ class FailingJournal(AroundJournal):
         if name in self.after:
             raise self.after[name]
         return answer
-
-
-def as_journal(around: AroundJournal) -> Journal:
-    return cast("Journal", around)
 
 
 def _limits(ttl: SessionTTLOptions) -> Limits:

@@ -7,8 +7,9 @@ from typing import Any
 
 import anyio
 import pytest
+from around_journals import AroundJournal, as_journal
 from journal_bindings import HARNESSES, loops
-from store_bindings import AroundJournal, FailingJournal, WaitingJournal, as_journal
+from store_bindings import FailingJournal, WaitingJournal
 from typing_extensions import override
 
 from raf_session.calls import ToolCall

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self
 import anyio
 import anyio.lowlevel
 import pytest
-from store_bindings import CountingJournal, FailingJournal, WaitingJournal, as_journal
+from around_journals import as_journal
+from store_bindings import CountingJournal, FailingJournal, WaitingJournal
 from typing_extensions import override
 
 from raf_session.agent_session import AgentSession

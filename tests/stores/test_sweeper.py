@@ -11,7 +11,8 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from store_bindings import FailingJournal, as_journal
+from around_journals import as_journal
+from store_bindings import FailingJournal
 from typing_extensions import override
 
 from raf_session.conformance.clock import TickingClock
