@@ -1,4 +1,4 @@
-"""Build the compiled prefix hash; everything else is in pyproject.toml.
+"""Build the compiled hot paths; everything else is in pyproject.toml.
 
 `RAF_SESSION_PURE=1` leaves the extension out, and the package answers in pure Python.
 """
@@ -17,14 +17,17 @@ def extensions() -> list[Extension]:
     from Cython.Build import cythonize  # a pure build has no use for Cython
 
     flags = [] if sys.platform == "win32" else ["-O3", "-g0", "-Wall", "-Wextra"]
-    prefix = Extension(
-        "raf_session._prefix",
-        sources=["ext/_prefix.pyx"],
-        depends=sorted(map(str, Path("ext").glob("*.p*"))),  # what the sdist must carry
-        extra_compile_args=flags,
-    )
+    modules = [
+        Extension(
+            f"raf_session.{name}",
+            sources=[f"ext/{name}.pyx"],
+            depends=sorted(map(str, Path("ext").glob("*.p*"))),  # the sdist carries it
+            extra_compile_args=flags,
+        )
+        for name in ("_prefix", "_stored")
+    ]
     return cythonize(
-        [prefix],
+        modules,
         build_dir="build",  # the generated C stays out of ext/
         include_path=["ext"],  # where cimport finds xxh64.pxd
         compiler_directives={

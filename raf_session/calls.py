@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Self, cast
 
 from pydantic import BeforeValidator, model_validator
 
-from raf_session.frozen import EMPTY, FrozenDict, freeze, thaw
+from raf_session.frozen import EMPTY, FrozenDict, freeze, frozen_dict, thaw
 from raf_session.parts import (
     FrozenModel,
     StrictText,
@@ -107,7 +107,7 @@ def tool_call_from_openai(fields: FrozenDict[Any]) -> ToolCall:
         else:
             rest[key] = value
     given = {key for key, value in values.items() if value is not None} | {"type"}
-    values["extra"] = FrozenDict(rest) if rest else EMPTY
+    values["extra"] = frozen_dict(rest) if rest else EMPTY
     if rest:
         given.add("extra")
     call: ToolCall = build(ToolCall, values, given)
@@ -127,7 +127,7 @@ def _take_function(values: dict[str, Any], function: dict[str, Any]) -> None:
         else:
             rest[key] = value
     if rest or not function:
-        values["function_extra"] = FrozenDict(rest)
+        values["function_extra"] = frozen_dict(rest)
 
 
 def validate_call(value: Any) -> Any:

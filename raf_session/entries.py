@@ -174,7 +174,7 @@ def new_id() -> str:
 
 _NO_EVENT = (None,) * 6
 _raw: Callable[[Any, tuple[Any, ...]], Any] = cast("Any", tuple).__new__
-"""Makes an entry of fields that are known to be valid and frozen."""
+"""Makes a named tuple of fields that are known to be valid and frozen."""
 
 
 def raw_entry(fields: tuple[Any, ...]) -> Entry:
@@ -203,6 +203,9 @@ def _object(value: Mapping[str, Any], path: str) -> FrozenDict[Any]:
     return cast("FrozenDict[Any]", freeze(dict(value), path)) if value else EMPTY
 
 
+_USER: Final = MessageRole.USER  # a member of an enumeration is looked up slowly
+
+
 class Counts(NamedTuple):
     """How much there is of a session."""
 
@@ -223,22 +226,25 @@ class Counts(NamedTuple):
             message, usage = entry.message, entry.usage
             if message is not None:
                 messages += 1
-                conversations += message.role is MessageRole.USER
+                conversations += message.role is _USER
             if usage is not None:
                 tokens += usage.total_tokens
-        return cls(n, messages, conversations, tokens)
+        made: Self = _raw(cls, (n, messages, conversations, tokens))
+        return made
 
     def plus(self, other: Counts) -> Counts:
         """Return the sum, field by field."""
         a, b, c, d = self
         e, f, g, h = other
-        return Counts(a + e, b + f, c + g, d + h)
+        counts: Counts = _raw(Counts, (a + e, b + f, c + g, d + h))
+        return counts
 
     def minus(self, other: Counts) -> Counts:
         """Return the difference, field by field."""
         a, b, c, d = self
         e, f, g, h = other
-        return Counts(a - e, b - f, c - g, d - h)
+        counts: Counts = _raw(Counts, (a - e, b - f, c - g, d - h))
+        return counts
 
 
 class SessionHead(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import ClassVar, NoReturn, Self
+from typing import ClassVar, Final, NoReturn, Self, TypeAlias
 
 import anyio
 from typing_extensions import override
@@ -25,7 +25,39 @@ from raf_session.options import EVERYTHING, WHOLE, NewSession, Window
 from raf_session.session_replica import ReplicaSession
 from raf_session.turns import Turn
 
-__all__ = ("JournaledSession",)
+__all__ = ("JournaledSession", "check_messages", "read_or_create")
+
+_TRIES: Final = 100
+_Call: TypeAlias = Callable[[Change], Awaitable[Commit]]
+
+
+def _as_it_is(change: Change) -> Change:
+    return change
+
+
+def check_messages(messages: Sequence[object]) -> None:
+    """Raise `TypeError` where one of these is no `ChatMessage`."""
+    for message in messages:
+        if not isinstance(message, ChatMessage):
+            raise TypeError(f"{type(message).__name__} is not a ChatMessage")
+
+
+async def read_or_create(
+    journal: Journal, key: SessionKey, session_type: str
+) -> Record:
+    """Return the whole session of this key, made if missing or expired.
+
+    Of parallel callers one makes it.
+
+    Raises:
+        SessionNotFoundError: it expires at once, or somebody deletes it all the time.
+    """
+    for _ in range(_TRIES):
+        with suppress(SessionNotFoundError):
+            return await journal.load(key)
+        with suppress(SessionExistsError):  # somebody was faster
+            await journal.create(NewSession(key=key, session_type=session_type))
+    return await journal.load(key)
 
 
 class JournaledSession(ReplicaSession):
@@ -78,14 +110,8 @@ class JournaledSession(ReplicaSession):
             exclusive: write only on top of what this object has seen: where somebody
                 else wrote in between, a write raises `StaleSessionError`.
         """
-        while True:  # until nobody deletes it between making and reading it
-            try:
-                record = await journal.load(key)
-            except SessionNotFoundError:
-                with suppress(SessionExistsError):  # somebody was faster
-                    await journal.create(NewSession(key=key, session_type=session_type))
-            else:
-                return cls(journal, record, exclusive=exclusive)
+        record = await read_or_create(journal, key, session_type)
+        return cls(journal, record, exclusive=exclusive)
 
     @property
     def journal(self) -> Journal:
@@ -120,20 +146,23 @@ class JournaledSession(ReplicaSession):
         if messages:
             await self._append(messages)
 
-    async def _append(self, messages: Sequence[ChatMessage]) -> None:
-        for message in messages:
-            if not isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise TypeError(f"{type(message).__name__} is not a ChatMessage")
-        entries = [Entry.of(m, m.id or new_id()) for m in messages]
-        await self._write(
+    def _append(self, messages: Sequence[ChatMessage]) -> Awaitable[None]:
+        check_messages(messages)
+        return self._append_entries([Entry.of(m, m.id or new_id()) for m in messages])
+
+    def _append_entries(
+        self, entries: Sequence[Entry], also: Callable[[Change], Change] = _as_it_is
+    ) -> Awaitable[None]:
+        """Store entries, with what is pending and what `also` adds to that."""
+        return self._write(
             lambda change: self._journal.append(
                 self._head.key,
                 entries,
-                change=change,
+                change=also(change),
                 expected_revision=self._expected,
                 incarnation=self._head.incarnation,
             ),
-            ids=[entry.id for entry in entries],
+            entries=entries,
         )
 
     @override
@@ -187,7 +216,7 @@ class JournaledSession(ReplicaSession):
             StaleSessionError: `exclusive`, and somebody else wrote.
         """
         if self.dirty:
-            await self._update(lambda change: change)
+            await self._update(_as_it_is)
 
     async def refresh(self) -> None:
         """Read what others wrote; moves no time.
@@ -237,9 +266,7 @@ class JournaledSession(ReplicaSession):
     async def _update(self, also: Callable[[Change], Change]) -> None:
         await self._write(self._updating(also))
 
-    def _updating(
-        self, also: Callable[[Change], Change]
-    ) -> Callable[[Change], Awaitable[Commit]]:
+    def _updating(self, also: Callable[[Change], Change]) -> _Call:
         return lambda change: self._journal.update(
             self._head.key,
             also(change),
@@ -247,13 +274,13 @@ class JournaledSession(ReplicaSession):
             incarnation=self._head.incarnation,
         )
 
-    async def _write(
+    def _write(
         self,
-        call: Callable[[Change], Awaitable[Commit]],
+        call: _Call,
         *,
         clears: bool = False,
-        ids: Sequence[str] = (),
-    ) -> None:
+        entries: Sequence[Entry] = (),
+    ) -> Awaitable[None]:
         """Run a write that carries what is pending, and take over what it did.
 
         Where it fails, what is pending stays so.
@@ -261,27 +288,29 @@ class JournaledSession(ReplicaSession):
         Args:
             call: the write.
             clears: whether it erases the history.
-            ids: those of the entries that it appends.
+            entries: those that it appends.
         """
         if self._turn is None:
-            await self._write_all(call, clears=clears)
-            return
-        async with self._turn.taken():
+            return self._write_all(call, clears=clears)
+        return self._write_in_turn(self._turn, call, entries, clears=clears)
+
+    async def _write_in_turn(
+        self,
+        turn: Turn,
+        call: _Call,
+        entries: Sequence[Entry],
+        *,
+        clears: bool,
+    ) -> None:
+        async with turn.taken():
             await self._settle()
             try:
                 await self._write_all(call, clears=clears)
             except StaleSessionError:
                 raise
             except BaseException:
-                self._doubtful = list(ids)
+                self._doubtful = [entry.id for entry in entries]
                 raise
-
-    async def _write_all(
-        self, call: Callable[[Change], Awaitable[Commit]], *, clears: bool
-    ) -> None:
-        if not await self._written(call, clears=clears):
-            # The entries were stored already; what is pending was not.
-            await self._written(self._updating(lambda change: change), clears=False)
 
     async def _settle(self) -> None:
         """Count an append as seen whose outcome is not known, where it was stored.
@@ -301,10 +330,7 @@ class JournaledSession(ReplicaSession):
             self._seen = head
         self._doubtful = []
 
-    async def _written(
-        self, call: Callable[[Change], Awaitable[Commit]], *, clears: bool
-    ) -> bool:
-        """Run one write, and tell whether it stored what was pending."""
+    async def _write_all(self, call: _Call, *, clears: bool) -> None:
         known = self._head
         pending = self._take_pending(clears=clears)
         change = pending.change
@@ -323,12 +349,12 @@ class JournaledSession(ReplicaSession):
         if self._turn is not None:
             self._see(commit)
         if commit.repeated and change is not NO_CHANGE:
+            # The entries were stored already; what is pending was not.
             self._put_back(pending)
             await self._read()
-            return False
-        if not self._follows(commit, pending, known, clears=clears):
+            await self._write_all(self._updating(_as_it_is), clears=False)
+        elif not self._follows(commit, pending, known, clears=clears):
             await self._read(whole=pending.went_back(known, commit))
-        return True
 
     def _see(self, commit: Commit) -> None:
         """Count a commit as seen, where only writes of this session led to it."""

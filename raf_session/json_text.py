@@ -5,18 +5,42 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
-__all__ = ("dump_json", "load_json", "load_written")
+__all__ = ("dump_json", "dump_text", "load_json", "load_written")
 
-_READABLE: Final = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
-)
-_ESCAPED: Final = json.JSONEncoder(
-    ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
-)
+
+def _writer(*, ascii_only: bool) -> Callable[[object], str]:
+    """Return `JSONEncoder.encode`, its machine in C made once and not on every call."""
+    encoder = json.JSONEncoder(
+        ensure_ascii=ascii_only,
+        allow_nan=False,
+        check_circular=False,
+        separators=(",", ":"),
+    )
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return encoder.encode
+    escape = "encode_basestring_ascii" if ascii_only else "encode_basestring"
+    chunks = make(
+        None,
+        encoder.default,
+        getattr(json.encoder, escape),
+        None,
+        encoder.key_separator,
+        encoder.item_separator,
+        encoder.sort_keys,
+        encoder.skipkeys,
+        encoder.allow_nan,
+    )
+    return lambda value: "".join(chunks(value, 0))
+
+
+_readable: Final = _writer(ascii_only=False)
+_escaped: Final = _writer(ascii_only=True)
 
 _HUGE: Final = re.compile(r"[eE]\+?\d{3}|\d{300}")
 """What a number looks like that may be too large for a float."""
@@ -31,14 +55,19 @@ def dump_json(value: object) -> str:
     Raises:
         ValueError: NaN or an infinity; `frozen.freeze` tells where.
     """
-    text = _READABLE.encode(value)
+    text = _readable(value)
     if text.isascii():
         return text
     try:
         text.encode()
     except UnicodeEncodeError:
-        return _ESCAPED.encode(value)
+        return _escaped(value)
     return text
+
+
+def dump_text(text: str) -> str:
+    """Return `dump_json` of a string, long ASCII at a quarter of the cost."""
+    return to_json(text).decode() if text.isascii() else dump_json(text)
 
 
 def load_json(text: str | bytes) -> Any:

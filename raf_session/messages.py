@@ -13,7 +13,7 @@ from typing_extensions import override
 from raf_session.calls import ToolCall, tool_call_from_openai, validate_call
 from raf_session.clock import utc
 from raf_session.errors import InvalidValueError
-from raf_session.frozen import EMPTY, FrozenDict, freeze, freeze_json, thaw
+from raf_session.frozen import EMPTY, FrozenDict, freeze, freeze_json, frozen_dict, thaw
 from raf_session.keys import check_name
 from raf_session.parts import (
     ContentPart,
@@ -200,7 +200,7 @@ class ChatMessage(FrozenModel):
         if not own and len(fields) == 2:  # most messages, at a third of the cost
             role, content = _ROLES.get(fields["role"]), fields.get("content")
             if role is not None and type(content) is str:
-                values = _DEFAULTS.copy()
+                values = DEFAULTS.copy()
                 values["role"] = role
                 values["content"] = content
                 message: Self = build(cls, values, {"role", "content"})
@@ -220,12 +220,12 @@ class ChatMessage(FrozenModel):
         Raises:
             InvalidValueError: there is no role that we know.
         """
-        values = _DEFAULTS.copy()
+        values = DEFAULTS.copy()
         rest: dict[str, Any] = {}
         for key, value in fields.items():
             if key == "content":
                 _take_content(values, rest, value)
-            elif key in _TEXT_FIELDS and isinstance(value, str):
+            elif key in TEXT_FIELDS and isinstance(value, str):
                 values[key] = value
             elif key == "tool_calls" and _all_objects(value):
                 values[key] = tuple(tool_call_from_openai(call) for call in value)
@@ -235,9 +235,10 @@ class ChatMessage(FrozenModel):
         if role is None:
             raise InvalidValueError("role", f"{fields.get('role')!r} is no role")
         values["role"] = role
-        given = {key for key in fields if key not in rest and key in values}
+        given = set(fields)
         if rest:
-            values["extra"] = FrozenDict(rest)
+            given = {key for key in fields if key not in rest and key in values}
+            values["extra"] = frozen_dict(rest)
             given.add("extra")
         if own:
             values.update(own)
@@ -251,7 +252,7 @@ class ChatMessage(FrozenModel):
     def wire(self) -> dict[str, Any]:
         """Return what `to_openai` returns, with frozen values inside."""
         fields = self.__dict__
-        wire: dict[str, Any] = {"role": fields["role"].value}
+        wire: dict[str, Any] = {"role": str(fields["role"])}
         content = fields["content"]
         if isinstance(content, tuple):
             parts = cast("tuple[ContentPart, ...]", content)
@@ -346,11 +347,11 @@ class ChatMessage(FrozenModel):
 
 
 _ROLES: Final[Mapping[str, MessageRole]] = {role.value: role for role in MessageRole}
-_TEXT_FIELDS: Final = frozenset(("name", "tool_call_id", "refusal"))
+TEXT_FIELDS: Final = frozenset(("name", "tool_call_id", "refusal"))
 _WIRE_FIELDS: Final = (
     "role", "content", "name", "tool_calls", "tool_call_id", "refusal",
 )  # fmt: skip
-_DEFAULTS: Final[dict[str, Any]] = {
+DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(_WIRE_FIELDS),
     "extra": EMPTY,
     "id": None,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Self, cast
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from raf_session.changes import U64_LIMIT, RequestRecord
 from raf_session.clock import UNIX_EPOCH, utc
@@ -101,10 +101,10 @@ class SessionSnapshot(FrozenModel):
     """
 
     session_id: str
-    metadata: SessionMetadata = SessionMetadata()
+    metadata: SessionMetadata = Field(default_factory=SessionMetadata)
     messages: Annotated[Sequence[ChatMessage], BeforeValidator(_as_tuple)] = ()
     """The active window, as a tuple."""
-    provider_states: ProviderStateStore = ProviderStateStore()
+    provider_states: ProviderStateStore = Field(default_factory=ProviderStateStore)
     last_active_at: Annotated[
         datetime | None, AfterValidator(lambda value: value and utc(value))
     ] = None

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator
 from raf_session.clock import utc
 from raf_session.errors import InvalidValueError
 from raf_session.keys import SessionKey, check_names, check_part, text_of
-from raf_session.parts import FrozenModel
+from raf_session.parts import FrozenModel, build
 
 __all__ = (
     "DEFAULT_MAX_ENTRY_BYTES",
@@ -76,7 +76,15 @@ class SessionTTLOptions(FrozenModel):
         return self.max_idle_secs is not None or self.max_lifetime_secs is not None
 
 
-NO_TTL: Final = SessionTTLOptions()
+NO_TTL: Final[SessionTTLOptions] = build(
+    SessionTTLOptions,
+    {
+        "max_idle_secs": None,
+        "max_lifetime_secs": None,
+        "cleanup_interval_secs": 3600,
+    },
+    set(),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,15 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, Strict, model_valida
 from typing_extensions import override
 
 from raf_session.errors import InvalidValueError
-from raf_session.frozen import EMPTY, FrozenDict, freeze, freeze_states, join_path, thaw
+from raf_session.frozen import (
+    EMPTY,
+    FrozenDict,
+    freeze,
+    freeze_states,
+    frozen_dict,
+    join_path,
+    thaw,
+)
 
 __all__ = (
     "AudioPart",
@@ -66,7 +74,9 @@ class FrozenModel(BaseModel):
     """A pydantic model that stays as it was made, through every public name."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True
+        frozen=True,
+        extra="forbid",
+        defer_build=True,  # what validates is made on first use, not on import
     )
 
     @override
@@ -237,7 +247,7 @@ def part_from_openai(fields: FrozenDict[Any]) -> ContentPart:
     given = set(declared)
     values["extra"] = EMPTY
     if rest:
-        values["extra"] = FrozenDict(rest)
+        values["extra"] = frozen_dict(rest)
         given.add("extra")
     part: ContentPart = build(cls, values, given)
     return part

@@ -110,10 +110,10 @@ class ReplicaSession(ViewSession):
 
     def _take_pending(self, *, clears: bool) -> Pending:
         """Return what is pending, which a write is going to store."""
+        if not self._requested and self._providers is _NO_STATE:
+            return _NOTHING
         with self._lock:
             providers, requested = self._providers, self._requested
-            if not requested and providers is _NO_STATE:
-                return _NOTHING
             self._providers, self._requested = _NO_STATE, False
             request = self.request_record if requested and not clears else None
             delta = None if request is None else request.after(self._stored_request)
@@ -165,7 +165,7 @@ class ReplicaSession(ViewSession):
             if head.revision < seen.revision:
                 return True  # a refresh was faster
             stored = self._stored_request
-            stated = bool(pending.providers)
+            stated = pending is not _NOTHING and bool(pending.providers)
             grown = head.revision - seen.revision
             if clears:
                 spliced = head.spliced_at > seen.spliced_at

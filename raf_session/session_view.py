@@ -34,18 +34,26 @@ class MessageLog:
     A view holds the log and a length, so adding costs the same at any size.
     """
 
-    __slots__ = ("by_id", "ids", "messages")
+    __slots__ = ("_by_id", "ids", "messages")
 
     def __init__(self) -> None:
         self.messages: list[ChatMessage] = []
         self.ids: list[str] = []
-        self.by_id: dict[str, ChatMessage] = {}
+        self._by_id: dict[str, ChatMessage] | None = None
+
+    @property
+    def by_id(self) -> dict[str, ChatMessage]:
+        """The messages by the ids of their entries; made when it is first asked for."""
+        if self._by_id is None:
+            self._by_id = dict(zip(self.ids, self.messages, strict=True))
+        return self._by_id
 
     def add(self, message: ChatMessage, entry_id: str) -> None:
         """Add a message under the id of its entry."""
         self.messages.append(message)
         self.ids.append(entry_id)
-        self.by_id[entry_id] = message
+        if self._by_id is not None:
+            self._by_id[entry_id] = message
 
     def known(self, messages: Sequence[ChatMessage], session_id: str) -> bool:
         """Tell whether all of these are in the log already, by id.
@@ -102,10 +110,11 @@ def log_of(record: Record, former: MessageLog) -> MessageLog:
     """Return the log of a whole record; unchanged messages stay the same objects."""
     log = MessageLog()
     if not former.messages:
-        spoken = [entry for entry in record.entries if entry.message is not None]
-        log.ids = [entry.id for entry in spoken]
-        log.messages = [entry.message for entry in spoken if entry.message is not None]
-        log.by_id = dict(zip(log.ids, log.messages, strict=True))
+        for entry in record.entries:
+            message = entry.message
+            if message is not None:
+                log.ids.append(entry.id)
+                log.messages.append(message)
         return log
     for entry in record.entries:
         if entry.message is not None:

@@ -30,9 +30,17 @@ class MemorySession:
     def index(self) -> None:
         self.by_id = {row.id: row for row in (*self.archive, *self.active)}
 
+    def remember(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            self.by_id[row.id] = row
+
     def known(self, entries: Iterable[Entry]) -> dict[str, Row]:
-        by_id = self.by_id
-        return {entry.id: by_id[entry.id] for entry in entries if entry.id in by_id}
+        found: dict[str, Row] = {}
+        for entry in entries:
+            row = self.by_id.get(entry.id)
+            if row is not None:
+                found[row.id] = row
+        return found
 
 
 @dataclass(slots=True)

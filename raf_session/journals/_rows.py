@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Final
 
 from raf_session.encoding import Row
 from raf_session.entries import Counts, Entry
+from raf_session.messages import MessageRole
 
 __all__ = ("first_rows", "new_rows", "stored", "total")
 
 NO_COUNTS: Final = Counts()
+_SAID: Final = Counts(entries=1, messages=1)
+_ASKED: Final = Counts(entries=1, messages=1, conversations=1)
+_USER: Final = MessageRole.USER  # a member of an enumeration is looked up slowly
 
 
 def total(rows: Iterable[Row]) -> Counts:
@@ -38,26 +43,27 @@ def new_rows(
         now: the journal's time.
         not_before: when the entry in front was stored.
     """
-    moment = max(now, not_before)
-    return [
-        _row(body, entry, seq, moment)
-        for body, entry, seq in zip(bodies, entries, places, strict=False)
-    ]
+    return list(map(_row, bodies, entries, places, repeat(max(now, not_before))))
 
 
 def _row(body: str, entry: Entry, seq: int, stored_at: int, left_at: int = 0) -> Row:
-    counts = Counts.of((entry,))
-    return Row(seq, left_at, entry.id, entry.kind.value, stored_at, body, counts)
+    message = entry.message
+    if message is None or entry.usage is not None:
+        counts = Counts.of((entry,))
+    else:
+        counts = _ASKED if message.role is _USER else _SAID
+    # `kind.value` would cost as much as all else here.
+    kind = str(entry.kind)
+    return Row(seq, left_at, entry.id, kind, stored_at, body, counts)
 
 
 def stored(entries: Sequence[Entry], rows: Sequence[Row]) -> tuple[Entry, ...]:
     """Return the entries with the places and times of their rows."""
-    return tuple(
-        [
-            entry.stored(row.seq, row.stored_at, row.left_at)
-            for entry, row in zip(entries, rows, strict=True)
-        ]
-    )
+    return tuple(map(_stored, entries, rows))
+
+
+def _stored(entry: Entry, row: Row) -> Entry:
+    return entry.stored(row.seq, row.stored_at, row.left_at)
 
 
 def first_rows(

@@ -136,24 +136,35 @@ class Rules:
         now: int,
     ) -> SessionHead:
         """Return the head after an append; `trimmed` counts what left the window."""
-        moment = from_micros(now)
+        # By position, in one go: `_replace` would cost as much as all else here.
+        (
+            key, incarnation, revision, created_at, updated_at, last_active_at, pinned,
+            last_seq, spliced_at, active, ever, *rest,
+        ) = head  # fmt: skip
         counts = total(rows)
-        active = head.active.plus(counts)
-        revision = head.revision + 1
-        # By position: `_replace` would cost as much as the rest of an append.
-        head = SessionHead(
-            head.key,
-            head.incarnation,
-            revision,
-            head.created_at,
-            max(head.updated_at, change.updated_at or moment),
-            max(head.last_active_at, change.touch or moment),
-            head.pinned,
-            head.last_seq + len(rows),
-            head.spliced_at if trimmed is None else revision,
-            active if trimmed is None else active.minus(trimmed),
-            head.total.plus(counts),
-            *head[11:],
+        unbroken = active == ever  # nothing left the window yet
+        revision += 1
+        active = active.plus(counts)
+        ever = active if unbroken else ever.plus(counts)
+        if trimmed is not None:
+            spliced_at = revision
+            active = active.minus(trimmed)
+        moment = from_micros(now)
+        head = SessionHead._make(
+            (
+                key,
+                incarnation,
+                revision,
+                created_at,
+                max(updated_at, change.updated_at or moment),
+                max(last_active_at, change.touch or moment),
+                pinned,
+                last_seq + len(rows),
+                spliced_at,
+                active,
+                ever,
+                *rest,
+            )
         )
         return head if change is NO_CHANGE else described(head, change)
 

@@ -173,8 +173,9 @@ class MemoryJournal(BaseJournal):
             left = [row._replace(left_at=head.revision) for row in leaving]
             session.head = head
             active.extend(rows)
-            session.by_id.update((row.id, row) for row in (*rows, *left))
+            session.remember(rows)
             if leaving:
+                session.remember(left)
                 del active[:excess]
                 session.archive.extend(left)
                 gone = {row.seq: row for row in left}

@@ -96,42 +96,39 @@ def event_of(entry: Entry) -> Event:
     role of its message.  A summary comes from the user's side, since a conversation
     that begins with anything else is refused by providers.
     """
-    message = entry.message
-    micros = entry.stored_us
-    if micros is None:
-        micros = to_micros(utc_now())
-    summary = entry.kind is EntryKind.SUMMARY
+    entry_id, kind, message, author, invocation_id, branch, timestamp = entry[:7]
+    delta, usage, metadata, given, seq, stored_us, _ = entry[7:]
+    if timestamp is None:
+        micros = to_micros(utc_now()) if stored_us is None else stored_us
+        timestamp = micros / 1e6
+    summary = kind is EntryKind.SUMMARY
     if summary:
         message = ChatMessage.user(SUMMARY_HEADING + summary_text(entry))
-    author = SUMMARY_AUTHOR if summary else entry.author or _author_of(message)
-    extra: dict[str, Any] = thaw(entry.extra) if entry.extra else {}
+        author = SUMMARY_AUTHOR
+    extra: dict[str, Any] = thaw(given) if given else {}
     fields: dict[str, Any] = {
-        "id": entry.id,
-        "author": author,
+        "id": entry_id,
+        "author": author or _author_of(message),
         "content": message,
-        "invocation_id": entry.invocation_id or "",
-        "actions": _actions_of(entry, extra.pop("actions", None)),
-        "timestamp": entry.timestamp if entry.timestamp is not None else micros / 1e6,
+        "invocation_id": invocation_id or "",
+        "actions": _actions_of(delta, extra.pop("actions", None) or {}),
+        "timestamp": timestamp,
     }
-    if entry.branch is not None:
-        fields["branch"] = entry.branch
-    if entry.usage is not None:
-        fields["usage_metadata"] = entry.usage
-    if entry.metadata:
-        fields["custom_metadata"] = thaw(entry.metadata)
+    if branch is not None:
+        fields["branch"] = branch
+    if usage is not None:
+        fields["usage_metadata"] = usage
+    if metadata:
+        fields["custom_metadata"] = thaw(metadata)
     if extra:
         long_running = extra.pop("long_running_tool_ids", None)
         if long_running:
             fields["long_running_tool_ids"] = set(long_running)
         fields.update((k, v) for k, v in extra.items() if k in Event.model_fields)
-    return Event.restored(
-        fields, stored_us=entry.stored_us, seq=entry.seq, summary=summary
-    )
+    return Event.restored(fields, stored_us=stored_us, seq=seq, summary=summary)
 
 
-def _actions_of(entry: Entry, extra: dict[str, Any] | None) -> EventActions:
-    fields = extra or {}
-    delta = entry.state_delta
+def _actions_of(delta: StateDelta | None, fields: dict[str, Any]) -> EventActions:
     if delta is not None:
         fields["state_delta"] = thaw(delta.set)
         fields["state_deleted"] = set(delta.deleted)

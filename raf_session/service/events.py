@@ -35,7 +35,7 @@ class EventModel(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid",
         populate_by_name=True,
-        use_attribute_docstrings=True,
+        defer_build=True,
         alias_generator=AliasGenerator(validation_alias=to_camel),
     )
 
@@ -73,15 +73,19 @@ class EventActions(EventModel):
     @classmethod
     def restored(cls, fields: dict[str, Any]) -> Self:
         """Return actions of fields that are known to be valid, their owner's own."""
+        deleted: set[str] = set()  # `set[str]()` costs as much as all else here
         values: dict[str, Any] = {
             "state_delta": {},
-            "state_deleted": set[str](),
+            "state_deleted": deleted,
             "artifact_delta": {},
             "skip_summarization": None,
             "transfer_to_agent": None,
             "escalate": None,
         }
-        return cast("Self", build(cls, values | fields, set(fields)))
+        if fields:
+            values.update(fields)
+        made: Self = build(cls, values, set(fields))
+        return made
 
 
 def _read_usage(value: Any) -> Any:
@@ -292,8 +296,8 @@ class Event(EventModel):
             summary: whether it stands for events that were summarised.
         """
         private = {"_stored_us": stored_us, "_seq": seq, "_summary": summary}
-        made = build(cls, _EVENT_DEFAULTS | fields, set(fields), private)
-        return cast("Self", made)
+        made: Self = build(cls, _EVENT_DEFAULTS | fields, set(fields), private)
+        return made
 
 
 _EVENT_DEFAULTS: Final = {
