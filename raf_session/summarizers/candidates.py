@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from raf_session.graphemes import whole_characters
 from raf_session.messages import ChatMessage, MessageRole
-from raf_session.summarizers.graphemes import whole_characters
 from raf_session.summarizers.salience import is_question, puts_off, salience
 from raf_session.summarizers.sentences import content_words, sentences
 from raf_session.summarizers.summary_lines import Line, parse_summary

@@ -11,8 +11,8 @@ import anyio
 from pydantic import BaseModel, Field, ValidationError
 
 from raf_session.errors import SummaryFailedError
+from raf_session.graphemes import cut_text, whole_characters
 from raf_session.messages import ChatMessage
-from raf_session.summarizers.graphemes import cut_text, whole_characters
 from raf_session.summarizers.prompt import SUMMARY_PROMPT, render_request
 from raf_session.summarizers.protocol import check_input
 from raf_session.summarizers.transcript import (

@@ -7,9 +7,9 @@ from typing import Final
 
 from anyio import to_thread
 
+from raf_session.graphemes import cut_place, whole_characters
 from raf_session.messages import ChatMessage
 from raf_session.summarizers.candidates import Candidate, candidates, spoken_texts
-from raf_session.summarizers.graphemes import cut_place, whole_characters
 from raf_session.summarizers.protocol import check_input
 from raf_session.summarizers.salience import is_question
 from raf_session.summarizers.subjects import Statement, repeats, replaces

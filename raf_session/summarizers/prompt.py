@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from raf_session.summarizers.graphemes import whole_characters
+from raf_session.graphemes import whole_characters
 
 __all__ = ("SUMMARY_PROMPT", "render_request")
 

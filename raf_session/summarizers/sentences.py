@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from raf_session.summarizers.graphemes import cut_place
+from raf_session.graphemes import cut_place
 
 __all__ = (
     "LONGEST_SENTENCE",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from raf_session.calls import ToolCall
+from raf_session.graphemes import cut_text, pieces, whole_characters
 from raf_session.json_text import dump_json
 from raf_session.messages import ChatMessage, MessageRole
 from raf_session.parts import (
@@ -17,7 +18,6 @@ from raf_session.parts import (
     RefusalPart,
     TextPart,
 )
-from raf_session.summarizers.graphemes import cut_text, pieces, whole_characters
 
 __all__ = (
     "CHUNK_CHARS",

@@ -7,13 +7,8 @@ history what a request needs.  Both are pure functions over messages.
 from __future__ import annotations
 
 from raf_session.toolcalls.arrangement import arrange
-from raf_session.toolcalls.groups import (
-    Call,
-    CallGroup,
-    CallGroups,
-    Result,
-    find_groups,
-)
+from raf_session.toolcalls.groups import Call, CallGroup, CallGroups, Result
+from raf_session.toolcalls.matching import find_groups
 from raf_session.toolcalls.repairs import (
     CONTINUED,
     INTERRUPTED,

@@ -6,13 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from raf_session.messages import ChatMessage, MessageRole
-from raf_session.toolcalls.groups import (
-    Call,
-    CallGroup,
-    CallGroups,
-    Result,
-    find_groups,
-)
+from raf_session.toolcalls.groups import Call, CallGroup, CallGroups, Result
+from raf_session.toolcalls.matching import find_groups
 from raf_session.toolcalls.repairs import (
     CONTINUED,
     INTERRUPTED,

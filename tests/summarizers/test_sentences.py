@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raf_session.conformance.strategies import hostile_text
-from raf_session.summarizers.graphemes import whole_characters
+from raf_session.graphemes import whole_characters
 from raf_session.summarizers.sentences import LONGEST_SENTENCE, content_words, sentences
 from raf_session.summarizers.subjects import Statement, repeats, replaces
 from raf_session.summarizers.summary_lines import (

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raf_session.conformance.strategies import hostile_text, messages
+from raf_session.graphemes import whole_characters
 from raf_session.messages import ChatMessage, MessageRole
 from raf_session.summarizers import render_message, render_messages
-from raf_session.summarizers.graphemes import whole_characters
 
 ROLES = [role.value for role in MessageRole]
 PNG = "data:image/png;base64," + "iVBORw0K" * 500

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raf_session.conformance.strategies import hostile_text
-from raf_session.summarizers.graphemes import (
+from raf_session.graphemes import (
     LONGEST_CLUSTER,
     cut_place,
     cut_text,
