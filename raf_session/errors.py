@@ -269,7 +269,8 @@ class EntryConflictError(SessionError, ValueError):
     Attributes:
         key: the key, in its text form.
         entry_id: the id in question.
-        reason: ``another body``, ``partly known`` or ``repeated``.
+        reason: ``another body``, ``partly known`` or ``repeated``; where the id is that
+            of a message of an agent's run, with the run's id behind it.
     """
 
     def __init__(self, key: object, entry_id: str, reason: str) -> None:

@@ -9,7 +9,7 @@ import re
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import PurePosixPath
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar, cast
 
 from raf_session.errors import InvalidValueError
 from raf_session.keys import (
@@ -27,6 +27,8 @@ __all__ = (
     "SessionScope",
     "agent_key",
     "agent_parts",
+    "check_agent_key",
+    "enum_member",
     "format_agent_key",
     "join_scope_id",
     "parse_agent_key",
@@ -49,6 +51,23 @@ class SessionScope(StrEnum):
     TASK = "task"
 
 
+_E = TypeVar("_E", bound=StrEnum)
+
+
+def enum_member(kind: type[_E], value: object, path: str) -> _E:
+    """Return the member that a value is or names.
+
+    Raises:
+        InvalidValueError: it is none; the reason lists them.
+    """
+    try:
+        return kind(cast("str", value))
+    except ValueError:
+        known = f"{', '.join(kind)} ({kind.__name__})"
+        reason = f"expected one of {known}, not {value!r:.60}"
+        raise InvalidValueError(path, reason) from None
+
+
 class AgentParts(NamedTuple):
     """The four parts of a TPCLAW key."""
 
@@ -68,6 +87,7 @@ _FIELDS: Final[dict[SessionScope, tuple[str, ...]]] = {
 }
 _SCOPES: Final = {scope.value: scope for scope in SessionScope}
 _MAIN_ID: Final = "main"
+_AGENT_FORM: Final = "'agent:{agent}:channel:{channel}:scope:{scope}:{scope id}'"
 _AGENT_KEY: Final = re.compile(
     r"agent:([^:]+):channel:([^:]+):scope:([a-z_]+):(.+)", re.DOTALL
 )
@@ -99,11 +119,10 @@ def join_scope_id(
     empty part.
 
     Raises:
-        InvalidValueError: another field that the scope names is missing or empty, a
-            field is no name, or the id is too long to be one.
-        ValueError: there is no such scope.
+        InvalidValueError: there is no such scope, another field that it names is
+            missing or empty, a field is no name, or the id is too long to be one.
     """
-    scope = SessionScope(scope)
+    scope = enum_member(SessionScope, scope, "scope")
     if scope is SessionScope.MAIN:
         return _MAIN_ID
     given = {
@@ -156,11 +175,11 @@ def agent_key(
         task: the task.
 
     Raises:
-        InvalidValueError: a part is missing, no name or too long; channel and scope
-            type share the 512 bytes of one name; the id of main is not ``main``.
-        ValueError: there is no such scope.
+        InvalidValueError: there is no such scope; a part is missing, no name or too
+            long; channel and scope type share the 512 bytes of one name; the id of main
+            is not ``main``.
     """
-    scope = SessionScope(scope)
+    scope = enum_member(SessionScope, scope, "scope")
     if scope_id is None:
         scope_id = join_scope_id(
             scope, account=account, chat=chat, peer=peer, thread=thread, task=task
@@ -209,6 +228,19 @@ def agent_parts(key: SessionKey) -> AgentParts | None:
     return AgentParts(key.app, channel, scope, key.session)
 
 
+def check_agent_key(key: SessionKey) -> AgentParts:
+    """Return the parts of a TPCLAW session's key.
+
+    Raises:
+        InvalidValueError: the key is not a TPCLAW session's.
+    """
+    parts = agent_parts(key)
+    if parts is None:
+        reason = f"{_cited(str(key))} is not the key of an agent's session"
+        raise InvalidValueError("key", reason)
+    return parts
+
+
 def format_agent_key(key: SessionKey) -> str:
     """Return ``agent:{agent}:channel:{channel}:scope:{scope}:{scope id}``.
 
@@ -218,9 +250,7 @@ def format_agent_key(key: SessionKey) -> str:
     Raises:
         InvalidValueError: the key is not a TPCLAW session's.
     """
-    parts = agent_parts(key)
-    if parts is None:
-        raise InvalidValueError("key", "is not the key of an agent's session")
+    parts = check_agent_key(key)
     agent, channel = escape(parts.agent, ":"), escape(parts.channel, ":")
     return f"agent:{agent}:channel:{channel}:scope:{parts.scope}:{parts.scope_id}"
 
@@ -233,17 +263,22 @@ def parse_agent_key(text: str) -> SessionKey:
     """
     text = text_of(text, "key")
     match = _AGENT_KEY.fullmatch(text)
-    if match is None or match[3] not in _SCOPES:
-        raise InvalidValueError("key", "is not the text form of an agent's session")
+    if match is None:
+        raise InvalidValueError("key", f"expected {_AGENT_FORM}, not {_cited(text)}")
     key = agent_key(
         match[3],
         agent=unescape(match[1], ":"),
         channel=unescape(match[2], ":"),
         scope_id=match[4],
     )
-    if format_agent_key(key) != text:
-        raise InvalidValueError("key", "is not the text form of an agent's session")
+    if (written := format_agent_key(key)) != text:
+        reason = f"{_cited(text)} is written {_cited(written)}"
+        raise InvalidValueError("key", reason)
     return key
+
+
+def _cited(text: str) -> str:
+    return f"{text!r:.100}"
 
 
 # Files -------------------------------------------------------------------------

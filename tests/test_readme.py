@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = [
     (ROOT / "docs" / name).read_text(encoding="utf-8")
-    for name in ("backends.md", "trpc-agent.md")
+    for name in ("backends.md", "tpclaw.md", "trpc-agent.md")
 ]
 PROGRAM = re.compile(r"```python\n(.*?)```", re.DOTALL)
 PROGRAMS = PROGRAM.findall(README)
@@ -32,6 +33,18 @@ def test_program_runs(program: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+@pytest.mark.parametrize(
+    "program", [*PROGRAMS, *(text for doc in DOCS for text in PROGRAM.findall(doc))]
+)
+def test_the_functions_of_a_program_are_typed(program: str) -> None:
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            untyped = [arg.arg for arg in given if arg.annotation is None]
+            assert {*untyped} <= {"self", "cls"}, node.name
+            assert node.returns is not None, node.name
 
 
 def test_the_first_program_has_twelve_lines() -> None:

@@ -177,19 +177,22 @@ def list_command(
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="The most to list.")
     ] = 20,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print long keys whole on a terminal too.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List sessions, last active first."""
-    run(lambda: _list(store, limit, as_json=as_json))
+    run(lambda: _list(store, limit, full=full, as_json=as_json))
 
 
-async def _list(url: str, limit: int, *, as_json: bool) -> None:
+async def _list(url: str, limit: int, *, full: bool, as_json: bool) -> None:
     async with opened_existing(url) as store:
         found, more = await heads(store.journal, limit)
     if as_json:
         print_json({"sessions": [head_json(head) for head in found], "more": more})
     else:
-        print_heads(found, more=more, console=console())
+        print_heads(found, more=more, full=full, console=console())
 
 
 @app.command("show")

@@ -13,7 +13,7 @@ from typing import IO, Annotated
 import typer
 
 from raf_session.cli.faults import Fault, Place, unusable
-from raf_session.cli.listing import shown_id
+from raf_session.cli.listing import key_of, shown_id
 from raf_session.cli.running import UrlArgument, run
 from raf_session.cli.store_url import opened, opened_existing, shown, store_of
 from raf_session.cli.terminal import one_line
@@ -26,7 +26,6 @@ from raf_session.errors import (
     SessionNotFoundError,
 )
 from raf_session.journals.memory import MemoryJournal
-from raf_session.keys import SessionKey
 from raf_session.options import HEAD_ONLY
 from raf_session.transfer import dump, restore
 
@@ -112,7 +111,7 @@ async def _restore(url: str, path: str, name: str | None) -> None:
     if isinstance(store.journal, MemoryJournal):
         raise Fault("URL", "memory:// keeps nothing when the command ends")
     try:
-        key = None if name is None else SessionKey.parse(name)
+        key = None if name is None else key_of(name)
     except InvalidValueError as error:
         raise Fault("--key", str(error)) from error
     with _read(path) as file:

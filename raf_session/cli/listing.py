@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -12,14 +13,25 @@ from rich.text import Text
 from raf_session.cli.report import LINES, print_table
 from raf_session.cli.terminal import one_line, shorten
 from raf_session.entries import SessionHead
+from raf_session.errors import InvalidValueError
 from raf_session.journal import Journal
+from raf_session.key_paths import agent_parts, format_agent_key, parse_agent_key
 from raf_session.keys import SessionKey
 from raf_session.options import Query
 from raf_session.raf_json import format_time
 
-__all__ = ("head_json", "heads", "print_heads", "shown_id", "shown_time")
+__all__ = (
+    "head_json",
+    "heads",
+    "key_of",
+    "print_heads",
+    "shown_id",
+    "shown_time",
+)
 
 LONGEST_ID = 40
+BESIDE_ID = 40
+"""The columns of a row without its id."""
 
 
 async def heads(journal: Journal, limit: int) -> tuple[list[SessionHead], bool]:
@@ -37,9 +49,26 @@ async def heads(journal: Journal, limit: int) -> tuple[list[SessionHead], bool]:
 
 
 def shown_id(key: SessionKey) -> str:
-    """Return what `show` finds the session by."""
+    """Return what `show` finds the session by: its id, or its key.
+
+    That of an agent's session as TPCLAW's document writes it.
+    """
+    if agent_parts(key) is not None:
+        return format_agent_key(key)
     alone = not (key.app or key.user or key.scope)
     return key.session if alone else str(key)
+
+
+def key_of(text: str) -> SessionKey:
+    """Return the key of this text, in TPCLAW's form or in ours.
+
+    Raises:
+        InvalidValueError: no key is written so.
+    """
+    try:
+        return parse_agent_key(text)
+    except InvalidValueError:
+        return SessionKey.parse(text)
 
 
 def shown_time(moment: datetime) -> str:
@@ -47,22 +76,36 @@ def shown_time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
-def print_heads(found: list[SessionHead], *, more: bool, console: Console) -> None:
-    """Print a row for each session."""
+def print_heads(
+    found: list[SessionHead], *, more: bool, full: bool, console: Console
+) -> None:
+    """Print a row for each session.
+
+    Args:
+        found: the sessions.
+        more: whether there are more of them.
+        full: whether ids are whole on a terminal too, where long ones are shortened.
+        console: where to.
+    """
     table = Table(box=LINES, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("session", no_wrap=True)
     table.add_column("messages", justify="right", no_wrap=True)
     table.add_column("last active (UTC)", no_wrap=True)
     table.add_column("title", overflow="fold")
-    room = max(12, min(console.width - 40, LONGEST_ID))
-    for head in found:
+    names = [one_line(shown_id(head.key)) for head in found]
+    width = max(map(cell_len, names), default=0) + BESIDE_ID
+    if console.is_terminal and not full:
+        width = console.width
+        room = max(12, min(width - BESIDE_ID, LONGEST_ID))
+        names = [shorten(name, room) for name in names]
+    for head, name in zip(found, names, strict=True):
         table.add_row(
-            Text(shorten(one_line(shown_id(head.key)), room)),
+            Text(name),
             Text(f"{head.active.messages:,}"),
             Text(shown_time(head.last_active_at)),
             Text(one_line(head.title)),
         )
-    print_table(table, console)
+    print_table(table, console, width)
     if more:
         console.print("\nthere are more: --limit")
 

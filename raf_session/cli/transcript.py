@@ -10,7 +10,7 @@ from rich.text import Text
 
 from raf_session.calls import ToolCall
 from raf_session.cli.faults import Fault
-from raf_session.cli.listing import head_json, shown_id, shown_time
+from raf_session.cli.listing import head_json, key_of, shown_id, shown_time
 from raf_session.cli.terminal import cut, one_line, safe
 from raf_session.entries import Entry, Record
 from raf_session.errors import InvalidValueError, SessionNotFoundError
@@ -35,7 +35,7 @@ async def find_session(
     Raises:
         Fault: there is none.
     """
-    for make_key in (SessionKey.raf, SessionKey.parse):
+    for make_key in (SessionKey.raf, key_of):
         try:
             return await journal.load(make_key(name), window)
         except (InvalidValueError, SessionNotFoundError):

@@ -9,8 +9,8 @@ from raf_session.changes import StateDelta
 from raf_session.frozen import thaw
 from raf_session.keys import ScopeKey, check_name, check_names, text_of
 from raf_session.service.base import BaseSessionService
-from raf_session.service.keeper import JournalKeeper
 from raf_session.state import APP_PREFIX, USER_PREFIX, extract_state_delta
+from raf_session.stores.keeper import JournalKeeper
 
 __all__ = ("ScopedStates",)
 

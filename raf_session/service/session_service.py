@@ -21,7 +21,6 @@ from raf_session.service.config import SessionServiceConfig
 from raf_session.service.contents import USER_AUTHOR
 from raf_session.service.event_entries import entry_of, event_of
 from raf_session.service.events import Event
-from raf_session.service.keeper import JournalKeeper
 from raf_session.service.listing import list_page
 from raf_session.service.loading import Loader, session_of
 from raf_session.service.scoped_states import ScopedStates
@@ -30,6 +29,7 @@ from raf_session.service.summaries import Summaries
 from raf_session.service.summary_manager import SummarizerSessionManager
 from raf_session.service.trimming import Trimmer
 from raf_session.state import StateStorageEntry, extract_state_delta
+from raf_session.stores.keeper import JournalKeeper
 
 __all__ = ("SessionService",)
 

@@ -8,41 +8,37 @@ import threading
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
-import anyio
-
+from raf_session.attempts import (
+    AttemptTurns,
+    Hold,
+    count_attempt,
+    is_shorter,
+    is_waiting,
+    replace_covered,
+)
 from raf_session.changes import Change, SessionStatus, StateDelta
 from raf_session.compaction import CompactionOutcome, has_open_calls, plan_compaction
 from raf_session.entries import Entry, EntryKind, Record, SessionHead
-from raf_session.errors import (
-    SessionNotFoundError,
-    StaleSessionError,
-    SummaryFailedError,
-)
+from raf_session.errors import SessionNotFoundError, SummaryFailedError
 from raf_session.frozen import EMPTY
 from raf_session.journal import Journal
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage
-from raf_session.options import Window
 from raf_session.service.event_entries import (
     SUMMARY_AUTHOR,
     SUMMARY_HEADING,
     summary_text,
 )
-from raf_session.service.keeper import JournalKeeper
 from raf_session.service.loading import TOTALS, session_of
 from raf_session.service.sessions import Session
 from raf_session.service.summary_manager import SummarizerSessionManager
 from raf_session.service.views import long_running_calls
+from raf_session.stores.keeper import JournalKeeper
 
 __all__ = ("FAILURES", "Summaries")
 
 FAILURES: Final = "raf_session.summary"
 """The provider state that counts the attempts that failed since the last success."""
-
-_FIRST_WAIT_SECS: Final = 60
-_LONGEST_WAIT_SECS: Final = 3600
-_RACES: Final = 20
-"""How many appends may slip in between a look at a session and its splice."""
 
 _log = logging.getLogger("raf_session.summary")
 
@@ -65,8 +61,9 @@ class Summaries:
 
     def __init__(self, keeper: JournalKeeper) -> None:
         self._keeper = keeper
+        self._turns = AttemptTurns()
         self._lock = threading.Lock()
-        self._running: dict[SessionKey, asyncio.Task[None] | None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self._asked: dict[SessionKey, SessionHead] = {}
         """What is to be looked at next, behind the summary that is being written."""
 
@@ -81,20 +78,22 @@ class Summaries:
         key = head.key
         with self._lock:
             self._asked[key] = head
-        if not self._begin(key):
-            return
+            hold = self._turns.begin(key)
+            if hold is None:
+                return
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            await self._run(manager, key)
+            await self._run(manager, key, hold)
         else:
-            task = loop.create_task(self._run(manager, key))
-            with self._lock:
-                if key in self._running:
-                    self._running[key] = task
+            task = loop.create_task(self._run(manager, key, hold))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, manager: SummarizerSessionManager, key: SessionKey) -> None:
-        while (head := self._next(key)) is not None:
+    async def _run(
+        self, manager: SummarizerSessionManager, key: SessionKey, hold: Hold
+    ) -> None:
+        while (head := self._next(key, hold)) is not None:
             try:
                 await self._summarize_if_due(manager, head)
             except SessionNotFoundError:
@@ -102,39 +101,25 @@ class Summaries:
             except Exception:  # noqa: BLE001  (logged: the caller's events are stored)
                 _log.exception("session %s was not summarised", key)
             except BaseException:
-                self._end(key)
+                self._end(key, hold)
                 raise
 
-    def _next(self, key: SessionKey) -> SessionHead | None:
+    def _next(self, key: SessionKey, hold: Hold) -> SessionHead | None:
         """Return what is to be looked at; `None`: nothing, and that is the end."""
         with self._lock:
             head = self._asked.pop(key, None)
             if head is None:
-                self._running.pop(key, None)
+                self._turns.end(key, hold)
             return head
 
-    def _end(self, key: SessionKey) -> None:
+    def _end(self, key: SessionKey, hold: Hold) -> None:
         with self._lock:
-            self._running.pop(key, None)
             self._asked.pop(key, None)
-
-    def _begin(self, key: SessionKey) -> bool:
-        """Tell whether no summary of the session is being written; then one is now."""
-        with self._lock:
-            if key in self._running and not _abandoned(self._running[key]):
-                return False
-            self._running[key] = None
-            return True
+            self._turns.end(key, hold)
 
     async def wait(self) -> None:
         """Wait until no summary is being written, on whichever event loop."""
-        while True:
-            with self._lock:
-                for key in [k for k, t in self._running.items() if _abandoned(t)]:
-                    del self._running[key]
-                if not self._running:
-                    return
-            await anyio.sleep(0.005)
+        await self._turns.wait()
 
     async def _summarize_if_due(
         self, manager: SummarizerSessionManager, head: SessionHead
@@ -149,11 +134,11 @@ class Summaries:
         messages = [event.content for event in session.events]
         if (
             has_open_calls(messages, long_running_calls(session.events))
-            or _failures(record).get("retry_at", 0) > now
+            or is_waiting(_failures(record), now, record.head.total.messages)
             or not manager.should_summarize(session)
         ):
             return
-        await self._summarize(journal, manager, record, session)
+        await self._summarize(journal, manager, record, session, counted=True)
 
     # One summary -----------------------------------------------------------------
 
@@ -169,19 +154,13 @@ class Summaries:
         Raises:
             SessionNotFoundError: missing, expired or another incarnation.
         """
-        while True:
-            if self._begin(key):
-                break
-            await anyio.sleep(0.005)
-        try:
+        async with self._turns.taken(key):
             journal = await self._keeper.get()
             record = await journal.load(key)
             if incarnation is not None and record.head.incarnation != incarnation:
                 raise SessionNotFoundError(key, "replaced")
             session = session_of(record, record.entries, journal.clock().timestamp())
             return await self._summarize(journal, manager, record, session)
-        finally:
-            self._end(key)
 
     async def current(self, key: SessionKey) -> str | None:
         """Return the text of the summary that is stored, if there is one.
@@ -200,7 +179,20 @@ class Summaries:
         manager: SummarizerSessionManager,
         record: Record,
         session: Session,
+        *,
+        counted: bool = False,
     ) -> CompactionOutcome:
+        """Summarise a session, as it was read.
+
+        Args:
+            journal: where it is.
+            manager: says how.
+            record: what was read.
+            session: the same as a handle shows it.
+            counted: whether this is an attempt before it ends, as one that nobody calls
+                for is, so that one which dies with its process is not made again and
+                again; else only one that fails is.
+        """
         summarizer = manager.summarizer
         plan = plan_compaction(
             [event.content for event in session.events],
@@ -219,21 +211,21 @@ class Summaries:
         draft = _Draft(
             record, covered, tuple(entries[i].seq for i in plan.kept), previous
         )
+        if counted and await count_attempt(journal, record, FAILURES) is None:
+            return CompactionOutcome.CONFLICT
         try:
             text = await summarizer.summarize(messages, previous)
         except SummaryFailedError as error:
             _log.warning("session %s was not summarised: %s", record.head.key, error)
-            await self._count_failure(journal, record, error.reason)
+            await count_attempt(journal, record, FAILURES, error.reason)
             return CompactionOutcome.SUMMARIZER_FAILED
-        length = sum(map(_length, messages)) + len(previous or "")
-        if len(text) >= length:
+        if not is_shorter(text, messages, previous):
             _log.warning(
-                "session %s was not summarised: %d characters for %d",
+                "session %s was not summarised: %d characters are not fewer",
                 record.head.key,
                 len(text),
-                length,
             )
-            await self._count_failure(journal, record, "cannot_shrink")
+            await count_attempt(journal, record, FAILURES, "cannot_shrink")
             return CompactionOutcome.CANNOT_SHRINK
         return await self._replace(journal, draft, text)
 
@@ -241,21 +233,14 @@ class Summaries:
         self, journal: Journal, draft: _Draft, text: str
     ) -> CompactionOutcome:
         """Put the summary in the place of what it stands for, if that is unchanged."""
-        head, covered = draft.record.head, draft.covered
-        failed = bool(_failures(draft.record))
         now = journal.clock().timestamp()
         name = str(uuid4())
-        for _ in range(_RACES):
-            latest = (await journal.load(head.key, Window(last=0))).head
-            if (
-                latest.incarnation != head.incarnation
-                or latest.spliced_at != head.spliced_at
-            ):
-                return CompactionOutcome.CONFLICT
+
+        def summary(latest: SessionHead) -> Entry:
             totals = latest.total._replace(
                 entries=latest.total.entries + 1, messages=latest.total.messages + 1
             )
-            summary = Entry(
+            return Entry(
                 name,
                 EntryKind.SUMMARY,
                 ChatMessage.system(SUMMARY_HEADING + text),
@@ -264,57 +249,27 @@ class Summaries:
                 metadata={
                     "type": "summary",
                     "summary": text,
-                    "original_count": len(covered),
+                    "original_count": len(draft.covered),
                     TOTALS: list(totals),
                 },
             )
-            try:
-                await journal.splice(
-                    head.key,
-                    covered[0].seq,
-                    covered[-1].seq,
-                    [summary],
-                    keep=draft.kept,
-                    archive=True,
-                    change=Change(
-                        status=SessionStatus.COMPACTED,
-                        providers=StateDelta(deleted=[FAILURES]) if failed else None,
-                    ),
-                    expected_revision=latest.revision,
-                    incarnation=head.incarnation,
-                )
-            except StaleSessionError:
-                continue
-            return CompactionOutcome.COMPACTED
-        return CompactionOutcome.CONFLICT
 
-    async def _count_failure(
-        self, journal: Journal, record: Record, reason: str
-    ) -> None:
-        count = int(_failures(record).get("failures", 0)) + 1
-        wait = min(_FIRST_WAIT_SECS * 2 ** min(count - 1, 16), _LONGEST_WAIT_SECS)
-        state = {
-            "failures": count,
-            "reason": reason,
-            "retry_at": journal.clock().timestamp() + wait,
-        }
-        await journal.update(
-            record.head.key,
-            Change(providers=StateDelta(set={FAILURES: state})),
-            incarnation=record.head.incarnation,
+        change = Change(
+            status=SessionStatus.COMPACTED,
+            providers=StateDelta(deleted=[FAILURES]),
         )
-
-
-def _abandoned(task: asyncio.Task[None] | None) -> bool:
-    """Tell whether a task will never go on, since its event loop was closed."""
-    return task is not None and task.get_loop().is_closed()
+        commit = await replace_covered(
+            journal,
+            draft.record.head,
+            draft.covered,
+            keep=draft.kept,
+            summary=summary,
+            change=lambda _: change,
+        )
+        if commit is None:
+            return CompactionOutcome.CONFLICT
+        return CompactionOutcome.COMPACTED
 
 
 def _failures(record: Record) -> Any:
     return record.provider_states.get(FAILURES, EMPTY)
-
-
-def _length(message: ChatMessage) -> int:
-    return len(message.text) + sum(
-        len(str(call.arguments)) for call in message.tool_calls or ()
-    )

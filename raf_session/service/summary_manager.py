@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-import anyio
-
-from raf_session.errors import SummaryFailedError
+from raf_session.attempts import ask_summarizer
 from raf_session.messages import ChatMessage
 from raf_session.service.progress import summary_progress
 from raf_session.service.sessions import Session
@@ -82,22 +80,10 @@ class SessionSummarizer:
             SummaryFailedError: there is none: an error, an empty text, no answer in
                 time.
         """
-        try:
-            with anyio.fail_after(self.timeout_secs):
-                text: Any = await self.summarizer.summarize(messages, previous)
-        except SummaryFailedError:
-            raise
-        except TimeoutError as error:
-            detail = f"nothing within {self.timeout_secs:g} seconds"
-            raise SummaryFailedError("timeout", detail) from error
-        except Exception as error:
-            raise SummaryFailedError("raised", repr(error)) from error
-        if not isinstance(text, str):
-            kind = type(text).__name__
-            raise SummaryFailedError("malformed", f"{kind} is no text")
-        if not text.strip():
-            raise SummaryFailedError("empty", "the text is blank")
-        return text.strip()[: self.max_summary_length].rstrip()
+        text = await ask_summarizer(
+            self.summarizer, messages, previous, timeout_secs=self.timeout_secs
+        )
+        return text[: self.max_summary_length].rstrip()
 
 
 class SummarizerSessionManager:

@@ -201,8 +201,13 @@ def _mysql(url: str, options: dict[str, Any], durability: Durability) -> Journal
     return MysqlJournal(url, durability=durability, **options)
 
 
-_EXTRAS: Final = {"redis": "redis", "asyncpg": "postgres", "asyncmy": "mysql"}
-"""Which extra brings a driver."""
+_EXTRAS: Final = {
+    "redis": "redis",
+    "asyncpg": "postgres",
+    "asyncmy": "mysql",
+    "yaml": "yaml",
+}
+"""Which extra brings a package."""
 
 _OPENERS: Final[Mapping[str, Callable[[str, dict[str, Any], Durability], Journal]]] = (
     MappingProxyType(

@@ -17,6 +17,7 @@ from raf_session._version import __version__
 from raf_session.changes import Change
 from raf_session.cli import app as commands
 from raf_session.cli.terminal import shorten
+from raf_session.key_paths import parse_agent_key
 from raf_session.keys import SessionKey
 from raf_session.options import NewSession
 from raf_session.stores import open_store
@@ -112,6 +113,40 @@ def test_sessions_of_other_faces(run: Any) -> None:
     shown = run("show", name).out
     assert "title    \\x1b[1mLamps" in shown
     assert "model    m" in shown
+
+
+AGENT_KEY = "agent:assistant:channel:discord:scope:per_peer:user12345"
+
+
+def stored_by_an_agent() -> None:
+    async def make() -> None:
+        async with open_store("sqlite:///raf-sessions.db") as opened:
+            await opened.journal.create(NewSession(key=parse_agent_key(AGENT_KEY)))
+
+    anyio.run(make)
+
+
+def test_an_agents_session_is_listed_and_found_by_the_documents_key(run: Any) -> None:
+    stored_by_an_agent()
+    assert run("list").out.splitlines()[2].split()[0] == AGENT_KEY
+    shown = run("show", AGENT_KEY)
+    assert shown.out.splitlines()[0] == f"session  {AGENT_KEY}"
+    assert run("show", str(parse_agent_key(AGENT_KEY))) == shown
+    store = "sqlite:///raf-sessions.db"
+    assert run("dump", store, AGENT_KEY, "-o", "one.jsonl").status == 0
+    other = AGENT_KEY.replace("user12345", "ann")
+    assert run("restore", store, "one.jsonl", "--key", other).status == 0
+    keys = {head["key"] for head in run("list", "--json").json["sessions"]}
+    assert keys == {str(parse_agent_key(AGENT_KEY)), str(parse_agent_key(other))}
+
+
+def test_a_terminal_shows_long_keys_short_unless_it_is_asked(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored_by_an_agent()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert AGENT_KEY not in run("list").out
+    assert AGENT_KEY in run("list", "--full").out
 
 
 def test_version(run: Any) -> None:

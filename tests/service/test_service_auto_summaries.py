@@ -289,6 +289,20 @@ async def test_the_wait_grows_up_to_an_hour_and_a_success_ends_it() -> None:
     assert record.provider_states[FAILURES]["failures"] == 1
 
 
+async def test_an_attempt_counts_before_it_ends_so_that_a_restart_knows_it() -> None:
+    seen: list[Any] = []
+
+    async def look() -> None:
+        seen.append((await service.journal.load(KEY)).provider_states[FAILURES])
+
+    service = InMemorySessionService(faulty(Scribe(look)), clock=TickingClock())
+    session = await made(service)
+    for n in range(2):
+        await turn(service, session, n)
+    assert [(s["failures"], s["reason"]) for s in seen] == [(1, "interrupted")]
+    assert FAILURES not in (await service.journal.load(KEY)).provider_states
+
+
 async def test_a_summary_by_hand_does_not_wait_and_ends_the_wait() -> None:
     scribe, clock = Scribe(_raise), TickingClock()
     service = InMemorySessionService(faulty(scribe), clock=clock)

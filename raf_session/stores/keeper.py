@@ -1,4 +1,4 @@
-"""`JournalKeeper`: a service's journal, opened when it is first used."""
+"""`JournalKeeper`: the journal of a service or manager, opened when first used."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ("JournalKeeper",)
 class JournalKeeper:
     """Gives the open journal, and removes now and then what has expired.
 
-    Inside ``async with`` of the service a task does that; else a call does, once the
+    Between `start` and `close` a task does that; else a call does, once the
     interval is over.  In Redis keys expire by themselves, and nothing sweeps.
 
     Args:
         journal: the journal.
-        owned: whether the service opens and closes it.
+        owned: whether the keeper opens and closes it.
     """
 
     def __init__(self, journal: Journal, *, owned: bool) -> None:

@@ -1,0 +1,158 @@
+"""What of a run's messages is stored: what says something, whole, under fixed ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple, cast
+
+from raf_session.errors import InvalidValueError
+from raf_session.messages import ChatMessage, MessageRole
+from raf_session.parts import ContentPart
+from raf_session.toolcalls import calls_in, is_preamble, results_in
+from raf_session.toolcalls.shapes import is_reasoning
+
+__all__ = (
+    "RunInput",
+    "numbered",
+    "other_prefix",
+    "read_input",
+    "spoken",
+    "unlike",
+    "without_last_thoughts",
+)
+
+_DIGEST_BYTES: Final = 8
+_CARRIERS: Final = ("audio", "content", "parts")
+"""Fields beside the typed ones in which a message may say something."""
+_TEXTS: Final = ("text", "refusal")
+"""The kinds of parts that are a text, in a field of that name."""
+_BARE: Final = frozenset(("type", "text"))
+"""The fields of a part that is a text and nothing else."""
+
+
+class RunInput(NamedTuple):
+    """The messages that a run is given, by what becomes of them."""
+
+    instructions: tuple[ChatMessage, ...]
+    """Of the system and the developer: sent in front of each request, never stored."""
+    said: tuple[ChatMessage, ...]
+    """What is stored, each with its id."""
+
+
+def read_input(messages: Sequence[ChatMessage], run_id: str) -> RunInput:
+    """Return what a run is given, ready to be stored.
+
+    Raises:
+        InvalidValueError: a message says nothing, with its path.
+    """
+    instructions = tuple(message for message in messages if is_preamble(message))
+    said: list[ChatMessage] = []
+    for index, message in enumerate(messages):
+        if is_preamble(message):
+            continue
+        something = _without_empty_texts(message)
+        if something is None:
+            raise InvalidValueError(
+                f"messages[{index}]", "says nothing, which providers refuse"
+            )
+        said.append(something)
+    return RunInput(instructions, numbered(said, f"{run_id}:in"))
+
+
+def spoken(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """Return the messages that say something; empty texts beside other parts leave.
+
+    Providers refuse an empty message wherever it stands, so one that a model gave once
+    would make every later request invalid.
+    """
+    found = map(_without_empty_texts, messages)
+    return tuple(message for message in found if message is not None)
+
+
+def _without_empty_texts(message: ChatMessage) -> ChatMessage | None:
+    """Return the message, or `None` where nothing is left of it."""
+    if message.role is MessageRole.TOOL:
+        return message
+    content, text = message.content, message.text.strip()
+    if isinstance(content, tuple):
+        parts = tuple(part for part in content if not _is_blank(part, alone=not text))
+        if len(parts) < len(content):
+            message = message.model_copy(update={"content": parts or None})
+        if any(part.type != "text" for part in parts):
+            return message
+    if text or message.refusal:
+        return message
+    if any(_carries(message.extra.get(name)) for name in _CARRIERS):
+        return message
+    return message if calls_in(message) or results_in(message) else None
+
+
+def _is_blank(part: ContentPart, *, alone: bool) -> bool:
+    """Tell whether a part is a text without a character, or without a printed one.
+
+    Args:
+        part: a part of a message.
+        alone: no text beside it says something, so that it parts nothing.
+    """
+    if part.type not in _TEXTS:
+        return False
+    text = part.wire().get(part.type)
+    return isinstance(text, str) and not (text.strip() if alone else text)
+
+
+def _carries(value: object) -> bool:
+    """Tell whether there is more than bare, blank texts in a field."""
+    if not isinstance(value, tuple):
+        return bool(value)
+    return not all(
+        isinstance(item, Mapping)
+        and _BARE.issuperset(cast("Mapping[str, object]", item))
+        and not f"{cast('Mapping[str, object]', item).get('text') or ''}".strip()
+        for item in cast("tuple[object, ...]", value)
+    )
+
+
+def without_last_thoughts(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """Return the messages without thoughts at the end, which led to nothing yet.
+
+    Providers refuse a turn of the assistant's that is nothing else.
+    """
+    end = len(messages)
+    while end and is_reasoning(messages[end - 1]):
+        end -= 1
+    return tuple(messages[:end])
+
+
+def unlike(
+    messages: Sequence[ChatMessage], stored: Iterable[ChatMessage]
+) -> list[ChatMessage]:
+    """Return the messages that do not stand among the stored just as they are."""
+    known = {message.id: message for message in stored}
+    return [message for message in messages if known.get(message.id) != message]
+
+
+# Ids -----------------------------------------------------------------------------
+
+
+def numbered(
+    messages: Iterable[ChatMessage], prefix: str, first: int = 0
+) -> tuple[ChatMessage, ...]:
+    """Return the messages with ids of their own, or else ``{prefix}:{number}``."""
+    return tuple(
+        message
+        if message.id is not None
+        else message.model_copy(update={"id": f"{prefix}:{number}"})
+        for number, message in enumerate(messages, first)
+    )
+
+
+def other_prefix(messages: Sequence[ChatMessage], prefix: str) -> str:
+    """Return a prefix of ids that depends on what the messages say.
+
+    For the output of another attempt of a run: the same again has the same ids.
+    """
+    wire = json.dumps([message.to_openai() for message in messages])
+    digest = blake2b(wire.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{prefix}:{digest}"
