@@ -11,10 +11,10 @@ from typing import Any
 
 from benches.corpus import conversation
 from benches.detectors import DETECTORS, Detector, Pair, read_pairs
-from benches.peers import version
+from benches.machine import version
 from benches.prefix import warm_turn
 from benches.report import Row
-from benches.timing import Contender, Timing, clocked, race
+from benches.timing import Timed, Timing, clocked, race
 from raf_session.request_shapes import RequestShape
 
 __all__ = ("PAIRS", "Findings", "find", "print_findings", "rows")
@@ -137,9 +137,9 @@ def rows(*, quick: bool = False) -> list[Row]:
     for detector in DETECTORS:
         assert not detector.breaks(pair), detector.name
     contenders = [
-        Contender("objects", warm_turn(dicts, times), times),
-        Contender("naive", clocked(lambda: _naive(pair.current), times), times),
-        *(Contender(d.name, _turns(d, pair, times), times) for d in DETECTORS),
+        Timed("objects", warm_turn(dicts, times), times),
+        Timed("naive", clocked(lambda: _naive(pair.current), times), times),
+        *(Timed(d.name, _turns(d, pair, times), times) for d in DETECTORS),
     ]
     t = race(contenders, rounds)
     peers = {_label(d): t[d.name] for d in DETECTORS if d.distribution}

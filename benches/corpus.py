@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import Any
 
-__all__ = ("conversation", "plain_messages")
+__all__ = ("conversation", "numbered")
 
 _SENTENCE = (
     "the flight was booked for two passengers and the refund will reach the card in "
@@ -60,10 +61,24 @@ def conversation(
     return messages[:count]
 
 
-def plain_messages(count: int, size: int = 200, seed: int = 2) -> list[dict[str, Any]]:
-    """Return messages of user and assistant in turn, text alone."""
-    rng = random.Random(seed)
+_BASE = 1000
+
+
+@cache
+def _bases() -> list[str]:
+    rng = random.Random(3)
+    return [_text(rng, 200) for _ in range(_BASE)]
+
+
+def numbered(start: int, count: int) -> list[dict[str, Any]]:
+    """Return messages of about 200 bytes, no two the same: the number stands in front.
+
+    Args:
+        start: the number of the first.
+        count: how many.
+    """
+    bases = _bases()
     return [
-        {"role": ("user", "assistant")[i % 2], "content": _text(rng, size)}
-        for i in range(count)
+        {"role": ("user", "assistant")[n % 2], "content": f"{n} {bases[n % _BASE]}"}
+        for n in range(start, start + count)
     ]

@@ -16,11 +16,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from benches.peers import version
+from typing_extensions import override
+
+from benches.machine import version
 from raf_session import PrefixHistory, compare_requests
 from raf_session.request_shapes import RequestShape, shape_of
 
-__all__ = ("DETECTORS", "DISTRIBUTIONS", "Detector", "Pair", "read_pairs")
+__all__ = ("DETECTORS", "Detector", "Pair", "read_pairs")
 
 SHAPES = (RequestShape.ANTHROPIC, RequestShape.OPENAI_CHAT)
 
@@ -94,10 +96,12 @@ class CompareRequests(Detector):
     name = "compare_requests"
     asked = "compare_requests(previous, current, provider=...)"
 
+    @override
     def breaks(self, pair: Pair) -> bool:
         match = compare_requests(pair.previous, pair.current, provider=pair.shape)
         return not match.append_only
 
+    @override
     def turn(self, pair: Pair) -> float:
         started = time.perf_counter()
         match = compare_requests(pair.previous, pair.current)
@@ -112,11 +116,13 @@ class History(Detector):
     name = "PrefixHistory"
     asked = "PrefixHistory(provider=...).touch_request(body) for both"
 
+    @override
     def breaks(self, pair: Pair) -> bool:
         history = PrefixHistory(provider=pair.shape)
         history.touch_request(pair.previous)
         return not history.touch_request(pair.current).append_only
 
+    @override
     def turn(self, pair: Pair) -> float:
         history = PrefixHistory()
         history.touch_request(pair.previous)
@@ -163,11 +169,13 @@ class Hearth(Detector):
             provider_read_tokens=1,
         )
 
+    @override
     def breaks(self, pair: Pair) -> bool:
         guard = self._guard()
         self._evaluate(guard, pair.previous, 1.0)
         return self._evaluate(guard, pair.current, 2.0) is not None
 
+    @override
     def turn(self, pair: Pair) -> float:
         guard = self._guard()
         self._evaluate(guard, pair.previous, 1.0)
@@ -194,6 +202,7 @@ class _StandIn(ABC):
 class AnthropicStandIn(_StandIn):
     """In the place of `anthropic.Anthropic`."""
 
+    @override
     def send(self, body: dict[str, Any]) -> None:
         self.messages.create(**body)
 
@@ -201,6 +210,7 @@ class AnthropicStandIn(_StandIn):
 class OpenAIStandIn(_StandIn):
     """In the place of `openai.OpenAI`."""
 
+    @override
     def send(self, body: dict[str, Any]) -> None:
         self.chat.completions.create(**body)
 
@@ -236,9 +246,11 @@ class CacheGuardian(Detector):
 
         return bool(cacheguardian.dry_run(client, **body).would_hit_cache)
 
+    @override
     def breaks(self, pair: Pair) -> bool:
         return not self._hits(self._client(pair), pair.current)
 
+    @override
     def turn(self, pair: Pair) -> float:
         client = self._client(pair)
         started = time.perf_counter()
@@ -271,10 +283,12 @@ class CacheBench(Detector):
             )
         )
 
+    @override
     def breaks(self, pair: Pair) -> bool:
         count = len(pair.previous["messages"])
         return self._value(pair.previous, count) != self._value(pair.current, count)
 
+    @override
     def turn(self, pair: Pair) -> float:
         from cachebench import CacheTracker, Provider
 
@@ -289,7 +303,7 @@ class CacheBench(Detector):
 
 
 _PEERS: tuple[type[Detector], ...] = (Hearth, CacheGuardian, CacheBench)
-DISTRIBUTIONS = tuple(cls.distribution for cls in _PEERS if cls.distribution)
+
 DETECTORS: tuple[Detector, ...] = (
     CompareRequests(),
     History(),

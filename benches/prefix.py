@@ -14,7 +14,7 @@ import xxhash
 
 from benches.corpus import conversation
 from benches.report import Row
-from benches.timing import Contender, clocked, race
+from benches.timing import Timed, clocked, race
 from raf_session import Cause, ChatMessage, PrefixMatch, PrefixTracker, compare_requests
 from raf_session.prefix import ACCELERATED, message_digest, prefix_hashes
 
@@ -149,8 +149,8 @@ def _large_messages(threads: int, times: int) -> Callable[[], float]:
 def _two_threads(*, quick: bool) -> Row:
     """Return the row of large messages: the ratio is what the second thread adds."""
     rounds, times = (2, 2) if quick else (30, 64)
-    one = Contender("one", _large_messages(1, times), times)
-    two = Contender("two", _large_messages(2, times), 2 * times)
+    one = Timed("one", _large_messages(1, times), times)
+    two = Timed("two", _large_messages(2, times), 2 * times)
     load = os.getloadavg()[0]
     t = race([one, two], rounds)
     return Row(
@@ -170,13 +170,13 @@ def rows(*, quick: bool = False) -> list[Row]:
     digests = [message_digest(d) for d in dicts]
     assert digests == [message_digest(ChatMessage.from_openai(d)) for d in dicts]
     contenders = [
-        Contender("warm", warm_turn(dicts, times), times),
-        Contender("replaced", _all_replaced(dicts, times), times),
-        Contender("dicts", clocked(lambda: prefix_hashes(dicts), times), times),
-        Contender("broken", _broken_turn(dicts, times), times),
-        Contender("compared", _compared(dicts, times // 5), times // 5),
-        Contender("naive", clocked(lambda: _naive(dicts), 4), 4),
-        Contender("xxh64", clocked(lambda: xxhash.xxh64(text).intdigest(), 50), 50),
+        Timed("warm", warm_turn(dicts, times), times),
+        Timed("replaced", _all_replaced(dicts, times), times),
+        Timed("dicts", clocked(lambda: prefix_hashes(dicts), times), times),
+        Timed("broken", _broken_turn(dicts, times), times),
+        Timed("compared", _compared(dicts, times // 5), times // 5),
+        Timed("naive", clocked(lambda: _naive(dicts), 4), 4),
+        Timed("xxh64", clocked(lambda: xxhash.xxh64(text).intdigest(), 50), 50),
     ]
     try:
         import orjson
@@ -184,7 +184,7 @@ def rows(*, quick: bool = False) -> list[Row]:
         pass
     else:
         contenders.append(
-            Contender(
+            Timed(
                 "orjson",
                 clocked(lambda: xxhash.xxh3_64(orjson.dumps(dicts)).intdigest(), times),
                 times,

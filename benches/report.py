@@ -1,18 +1,28 @@
-"""Rows of measured work, as a table and as JSON."""
+"""Rows: one kind of work, what stands beside it, and what it has to reach."""
 
 from __future__ import annotations
 
-import platform
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from benches.detectors import DISTRIBUTIONS
-from benches.peers import PEERS, version
-from benches.timing import Timing
+from benches.figures import Unit, shown
 
-__all__ = ("Row", "print_table", "to_json")
+__all__ = ("Measured", "Row", "print_rows", "rows_to_json")
+
+
+class Measured(Protocol):
+    """Values of several rounds."""
+
+    @property
+    def best(self) -> float:
+        """The lowest round."""
+        ...
+
+    @property
+    def typical(self) -> float:
+        """The median round."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -20,69 +30,58 @@ class Row:
     """One kind of work: ours, what it is compared with, and what it has to reach."""
 
     work: str
-    ours: Timing
-    beside: Mapping[str, Timing]
+    ours: Measured
+    beside: Mapping[str, Measured]
     reach: str
-    reached: Callable[[], bool]
+    """As people read it; empty where nothing is demanded."""
+    reached: Callable[[], bool] = lambda: True
+    unit: Unit = "s"
+
+    @property
+    def verdict(self) -> str:
+        """Whether it was reached, in capitals where it was not."""
+        return "reached" if self.reached() else "NOT REACHED"
 
 
-def _time(seconds: float) -> str:
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.2f} µs"
-    return f"{seconds * 1e3:.2f} ms"
+def _over(other: float, ours: float) -> str:
+    return f"{other / ours:,.2f} x" if ours else "-"
 
 
-def machine() -> dict[str, Any]:
-    """Return where and with what this was measured."""
-    import sqlite3
-
-    libraries = ["pydantic", "anyio", "xxhash", "orjson"]
-    names = [*libraries, *DISTRIBUTIONS, *(peer.distribution for peer in PEERS)]
-    return {
-        "python": platform.python_version(),
-        "implementation": sys.implementation.name,
-        "machine": platform.machine(),
-        "system": platform.platform(),
-        "sqlite": sqlite3.sqlite_version,
-        "versions": {name: v for name in names if (v := version(name))},
-    }
-
-
-def print_table(rows: Sequence[Row]) -> None:
-    """Print each row: best round, median, and the ratios."""
-    where = machine()
-    versions = ", ".join(f"{k} {v}" for k, v in where["versions"].items())
-    print(f"Python {where['python']} on {where['system']}, SQLite {where['sqlite']}")
-    print(f"{versions}\n")
+def print_rows(rows: Sequence[Row]) -> None:
+    """Print each row: best round, median, the ratios, and whether it was reached."""
     for row in rows:
-        mark = "reached" if row.reached() else "NOT REACHED"
-        print(row.work)
-        print(f"    ours  {_time(row.ours.best)}  (median {_time(row.ours.typical)})")
-        for name, timing in row.beside.items():
-            ratio = timing.best / row.ours.best
-            medians = timing.typical / row.ours.typical
+        ours = row.ours
+        best, typical = shown(ours.best, row.unit), shown(ours.typical, row.unit)
+        print(f"{row.work}\n    ours  {best}  (median {typical})")
+        for name, other in row.beside.items():
+            best = _over(other.best, ours.best)
+            typical = _over(other.typical, ours.typical)
             print(
-                f"    {name}  {_time(timing.best)}  = {ratio:.2f} x ours "
-                f"(medians {medians:.2f} x)"
+                f"    {name}  {shown(other.best, row.unit)}  = {best} ours "
+                f"(medians {typical})"
             )
-        print(f"    reach {row.reach}: {mark}\n")
+        print(f"    reach {row.reach}: {row.verdict}\n" if row.reach else "")
+    demanded = [row for row in rows if row.reach]
+    short = [row.work for row in demanded if not row.reached()]
+    if demanded:
+        print(f"{len(demanded) - len(short)} of {len(demanded)} rows reached")
+    for work in short:
+        print(f"    NOT REACHED: {work}")
 
 
-def to_json(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return what was measured, for later comparison; seconds."""
-    return {
-        "machine": machine(),
-        "rows": [
-            {
-                "work": row.work,
-                "ours": {"best": row.ours.best, "median": row.ours.typical},
-                "beside": {
-                    name: {"best": t.best, "median": t.typical}
-                    for name, t in row.beside.items()
-                },
-                "reach": row.reach,
-                "reached": row.reached(),
-            }
-            for row in rows
-        ],
-    }
+def rows_to_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return the rows, for later reading; seconds, bytes or ratios."""
+    return [
+        {
+            "work": row.work,
+            "unit": row.unit,
+            "ours": {"best": row.ours.best, "median": row.ours.typical},
+            "beside": {
+                name: {"best": other.best, "median": other.typical}
+                for name, other in row.beside.items()
+            },
+            "reach": row.reach,
+            "reached": row.reached(),
+        }
+        for row in rows
+    ]

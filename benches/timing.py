@@ -1,19 +1,23 @@
-"""Contenders timed in turn within one run, so that a ratio means something."""
+"""Work that is timed in turn within one run, so that a ratio means something."""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
+from typing import TypeVar
 
-__all__ = ("Contender", "Timing", "race", "race_async")
+__all__ = ("Timed", "Timing", "clocked", "frozen", "race", "timed", "turned")
+
+_T = TypeVar("_T")
 
 
 @dataclass
 class Timing:
-    """The seconds that one contender took for one unit of work, round by round."""
+    """The seconds that one piece of work took for one unit of it, round by round."""
 
     name: str
     rounds: list[float] = field(default_factory=list)
@@ -30,41 +34,42 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Contender:
+class Timed:
     """A name, and a function that does so many units of work and tells the seconds."""
 
     name: str
-    run: Callable[[], float] | Callable[[], Awaitable[float]]
+    run: Callable[[], float]
     units: int = 1
 
 
-def race(contenders: Sequence[Contender], rounds: int) -> dict[str, Timing]:
-    """Run each contender once a round, starting with another one each time."""
-    timings = {c.name: Timing(c.name) for c in contenders}
-    for start in range(rounds):
-        for c in _turned(contenders, start):
-            gc.collect()
-            seconds = c.run()
-            assert isinstance(seconds, float)
-            timings[c.name].rounds.append(seconds / c.units)
+@contextmanager
+def frozen() -> Iterator[None]:
+    """Leave what is there to no garbage collection: a turn collects its own alone."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def race(work: Sequence[Timed], rounds: int) -> dict[str, Timing]:
+    """Run each once a round, starting with another one each time."""
+    timings = {one.name: Timing(one.name) for one in work}
+    with frozen():
+        for start in range(rounds):
+            for one in turned(work, start):
+                gc.collect()
+                timings[one.name].rounds.append(one.run() / one.units)
     return timings
 
 
-async def race_async(contenders: Sequence[Contender], rounds: int) -> dict[str, Timing]:
-    """Do as `race` does, awaiting each."""
-    timings = {c.name: Timing(c.name) for c in contenders}
-    for start in range(rounds):
-        for c in _turned(contenders, start):
-            gc.collect()
-            seconds = c.run()
-            assert not isinstance(seconds, float)
-            timings[c.name].rounds.append(await seconds / c.units)
-    return timings
-
-
-def _turned(contenders: Sequence[Contender], start: int) -> list[Contender]:
-    start %= len(contenders)
-    return [*contenders[start:], *contenders[:start]]
+def turned(items: Sequence[_T], start: int) -> list[_T]:
+    """Return the items from the one at `start` on, the others behind."""
+    if not items:
+        return []
+    start %= len(items)
+    return [*items[start:], *items[:start]]
 
 
 def clocked(work: Callable[[], object], times: int) -> Callable[[], float]:
@@ -77,3 +82,10 @@ def clocked(work: Callable[[], object], times: int) -> Callable[[], float]:
         return time.perf_counter() - started
 
     return run
+
+
+async def timed(work: Awaitable[_T]) -> tuple[float, _T]:
+    """Return the seconds that this takes, and what it returns."""
+    started = time.perf_counter()
+    found = await work
+    return time.perf_counter() - started, found
