@@ -36,8 +36,6 @@ class PreparedInput(AgentInput):
     """Where the input is stored."""
     own: RunInput = field(kw_only=True, repr=False)
     """The messages of the input, by what becomes of them."""
-    source: Sequence[ChatMessage] = field(kw_only=True, repr=False)
-    """The history that the request was made of, whole, with the input behind it."""
 
     def output(self, manager: SessionManager) -> RunOutput:
         """Return what stores the output of the run."""
@@ -63,8 +61,8 @@ async def request_of_run(
     added: Sequence[ChatMessage] = (),
     header: Any = None,
     model: str | None = None,
-) -> tuple[TurnRequest, tuple[ChatMessage, ...]]:
-    """Return the next request of a run, and the whole history that it was made of.
+) -> TurnRequest:
+    """Return the next request of a run.
 
     What was said in the run stands in it, in order, also where another process archives
     some of it meanwhile.
@@ -91,8 +89,7 @@ async def request_of_run(
         )
         compaction = turn.compaction or compaction
         if not_stored(session, said) == archived:
-            turn = turn._replace(compaction=compaction)
-            return turn, tuple(session.messages_before(unsaved))
+            return turn._replace(compaction=compaction)
 
 
 class AgentRun:
@@ -121,14 +118,12 @@ class AgentRun:
         self._asked = 0
         self._output: RunOutput | None = None
         self._ended = False
-        turn, history = prepared.report, self._messages
         if isinstance(prepared, PreparedInput):
-            history = tuple(prepared.source)
             self._output = prepared.output(manager)
-        if turn is None:
-            turn = _unkept_request(manager, history, prepared.header)
-        self._requests = [(turn, history)]
-        """Each with what it was made of."""
+        first = prepared.report or _unkept_request(
+            manager, self._messages, prepared.header
+        )
+        self._requests = [first]
 
     @property
     def messages(self) -> tuple[ChatMessage, ...]:
@@ -146,7 +141,7 @@ class AgentRun:
 
         With sessions disabled that is the input alone, compared with nothing.
         """
-        return tuple(report_of(*request) for request in self._requests)
+        return tuple(map(report_of, self._requests))
 
     @property
     def report(self) -> RunReport:
@@ -181,11 +176,12 @@ class AgentRun:
     def _check_results(self, messages: Sequence[ChatMessage]) -> None:
         """Refuse results of calls that nobody made."""
         wanted = {mark.id: m for m in messages for mark in results_in(m) if mark.id}
-        for known in (messages, self._added, self._messages, self._requests[-1][1]):
+        history = self._requests[-1].view.history
+        for known in (messages, self._added, self._messages, history):
             if not wanted:
                 return
             for message in known:
-                for mark in calls_in(message):
+                for mark in () if message is None else calls_in(message):
                     wanted.pop(mark.id or "", None)
         if wanted:
             name, message = next(iter(wanted.items()))
@@ -253,7 +249,7 @@ class AgentRun:
             self._messages = (*prepared.messages, *self._added)
             return
         async with output.lock:
-            turn, history = await request_of_run(
+            turn = await request_of_run(
                 self._manager,
                 prepared.session,
                 prepared.own,
@@ -263,7 +259,7 @@ class AgentRun:
                 model=self._model,
             )
         self._messages = turn.messages
-        self._requests.append((turn, history))
+        self._requests.append(turn)
 
 
 def _unkept_request(

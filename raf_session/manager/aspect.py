@@ -133,7 +133,7 @@ class SessionAspect:
         beside = (*own.instructions, *not_stored(session, own.said))
         tokens = count_tokens(beside, self._manager.counter)
         await self._manager.compact_if_due(session, tokens)
-        turn, source = await request_of_run(
+        turn = await request_of_run(
             self._manager, session, own, header=given.header, model=point.model
         )
         first = len(own.instructions)
@@ -148,9 +148,7 @@ class SessionAspect:
             report=turn,
             run_id=run_id,
         )
-        return PreparedInput(
-            **values, given=given, session=session, own=own, source=source
-        )
+        return PreparedInput(**values, given=given, session=session, own=own)
 
     async def _begin(
         self, request: SessionRequest, own: RunInput, model: str | None, run_id: str

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from raf_session.history import DroppedMessage
 from raf_session.manager.compaction_report import CompactionReport
 from raf_session.manager.turn_request import TurnRequest
-from raf_session.messages import ChatMessage, MessageRole
+from raf_session.messages import MessageRole
 from raf_session.prefix_match import Cause
 from raf_session.toolcalls import calls_in
 
@@ -39,22 +39,14 @@ class RunReport(NamedTuple):
     all: the last."""
 
 
-def report_of(request: TurnRequest, history: Sequence[ChatMessage]) -> RunReport:
-    """Return the report of one request.
-
-    Args:
-        request: the request.
-        history: what it was made of; the places in its view count here.
-    """
+def report_of(request: TurnRequest) -> RunReport:
+    """Return the report of one request."""
     last = request.messages[-1] if request.messages else None
     return RunReport(
         append_only=request.match.append_only,
         reuse=request.match.reuse,
         cause=request.match.cause,
-        dropped=tuple(
-            DroppedMessage(history[place], rule)
-            for place, rule in request.view.dropped.items()
-        ),
+        dropped=request.view.dropped_messages,
         compaction=request.compaction,
         already_answered=last is not None
         and last.role is MessageRole.ASSISTANT
