@@ -22,8 +22,8 @@ from raf_session.toolcalls import (
     results_in,
 )
 from raf_session.toolcalls.matching import CallSlot
+from raf_session.toolcalls.reasoning import is_silent, with_thoughts
 from raf_session.toolcalls.results import without_parts
-from raf_session.toolcalls.shapes import is_reasoning
 
 __all__ = ("SUMMARY_TYPE", "HistoryLog", "Kind")
 
@@ -46,7 +46,9 @@ class Kind(IntEnum):
     RESULTS = 4
     """Nothing but results."""
     OTHER = 5
-    """Reasoning alone, results with something else, an event without a message."""
+    """Results with something else, an event without a message."""
+    SILENT = 6
+    """The assistant only thinks; it is shown in the message that this led to."""
 
 
 class HistoryLog:
@@ -68,7 +70,8 @@ class HistoryLog:
         self.tokens: Final = TokenCosts(counter, self.long_running)
         self.messages: Final[list[ChatMessage | None]] = []
         self.forms: Final[list[ChatMessage | None]] = []
-        """As they are shown; `None` for an event without a message."""
+        """As they are shown; `None` for an event without a message, and for reasoning
+        that is shown in what it led to."""
         self.costs: Final[list[int]] = []
         """The tokens of each form, and of a placeholder for each unanswered call."""
         self.kinds: Final[list[Kind]] = []
@@ -83,8 +86,10 @@ class HistoryLog:
         self.truncated: Final[dict[int, Truncation]] = {}
         self.stripped: Final[set[int]] = set()
         """What is shown without its calls or results."""
+        self.led_here: tuple[int, ...] = ()
+        """The reasoning that the last message is shown with,"""
         self.led_nowhere: tuple[int, ...] = ()
-        """The reasoning in front of the last message that did not lead to it."""
+        """and the reasoning in front of it that did not lead to it."""
         self.freed: int = 0
         """The tokens of placeholders that the last message made needless."""
         self.rewrites: int = 0
@@ -100,7 +105,7 @@ class HistoryLog:
         place = len(self.messages)
         self.messages.append(message)
         self.freed = 0
-        self.led_nowhere = ()
+        self.led_here = self.led_nowhere = ()
         if message is None:
             self._note(None, 0, Kind.OTHER)
             return None
@@ -145,19 +150,28 @@ class HistoryLog:
         self.always.add(place)
 
     def _read_assistant(self, place: int, message: ChatMessage) -> None:
+        if is_silent(message):
+            self._note(message, 0, Kind.SILENT)
+            return
         slots = self._reader.calls_of(place)
-        kind = Kind.CALL
-        if not slots:
-            kind = Kind.OTHER if is_reasoning(message) else Kind.SAID
+        thoughts = self.led_here = self._reader.thoughts_of(place)
+        form = self._joined(thoughts, message) if thoughts else message
         missing = sum(map(self.tokens.of_placeholder, slots))
-        self._note(message, self.tokens.of(message) + missing, kind)
-        thoughts = self._reader.thoughts_of(place)
+        kind = Kind.CALL if slots else Kind.SAID
+        self._note(form, self.tokens.of(form) + missing, kind)
         if not slots and not thoughts:
             return
         callers = [place] if slots else []
         bundle = Bundle([*thoughts, place], callers, list(slots))
         self.bundles.update(dict.fromkeys(bundle.places, bundle))
         self._judge(bundle)
+
+    def _joined(self, thoughts: Sequence[int], message: ChatMessage) -> ChatMessage:
+        """Return a message with the reasoning that led to it, shown nowhere else."""
+        silent = [self.forms[place] for place in thoughts]
+        for place in thoughts:
+            self.forms[place] = None
+        return with_thoughts([m for m in silent if m is not None], message)
 
     def _read_results(
         self, place: int, message: ChatMessage, marks: Sequence[Mark], step: int | None
@@ -280,10 +294,6 @@ class HistoryLog:
         """The reasoning at the end, of which it is open what it leads to."""
         return self._reader.thoughts
 
-    def newest(self, place: int) -> frozenset[int]:
-        """Return what this message, the last that is shown, belongs to."""
-        return frozenset((*self.thoughts, *self.unit(place)))
-
     def stays(self, place: int) -> bool:
         """Tell whether no limit takes this message.
 
@@ -316,9 +326,10 @@ class HistoryLog:
         empty: list[int] = []
         for place in bundle.places:
             message = self.forms[place]
-            assert message is not None  # noqa: S101  (it has calls, results, thoughts)
             rest: ChatMessage | None
-            if self.kinds[place] is Kind.CALL:
+            if message is None:  # its thoughts are in another
+                rest = None
+            elif self.kinds[place] is Kind.CALL:
                 rest = without_calls(message, placeholder)
             else:
                 rest = without_results(message)

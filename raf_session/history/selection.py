@@ -14,6 +14,10 @@ from raf_session.toolcalls import CONTINUED, OPENING, arrange
 __all__ = ("Bounds", "Selection")
 
 
+_ASIDE: Final = frozenset((Kind.INSTRUCTION, Kind.SILENT))
+"""What stands between others without being a turn."""
+
+
 class Bounds(NamedTuple):
     """How much may be shown; `None`: any."""
 
@@ -68,30 +72,22 @@ class Selection:
         """
         place = len(self.log.messages) - 1
         self.costs -= self.log.freed
-        if self.log.led_nowhere:
-            self._forget(self.log.led_nowhere)
+        self.dropped.update(dict.fromkeys(self.log.led_nowhere, HistoryRule.ORPHAN))
         if rule is not None:
             self.dropped[place] = rule
             return False
-        if self.log.forms[place] is None:
-            return False
         kind = self.log.kinds[place]
+        if self.log.forms[place] is None or kind is Kind.SILENT:
+            return False
         if kind is not Kind.RESULTS and self._ends_unanswered():
             self.moves += 1
-        self.shown.append(place)
+        self.shown += [*self.log.led_here, place]
         self.costs += self.log.costs[place]
         self._joints += self._joint(self._former, kind)
         self._calls += kind is Kind.CALL
-        if kind is not Kind.INSTRUCTION:
+        if kind not in _ASIDE:
             self._former = kind
         return True
-
-    def _forget(self, thoughts: Sequence[int]) -> None:
-        """Take reasoning that led to nothing, which providers refuse."""
-        left = [place for place in thoughts if place not in self.dropped]
-        self.dropped.update(dict.fromkeys(left, HistoryRule.ORPHAN))
-        if left:
-            self._leave(left)
 
     def _ends_unanswered(self) -> bool:
         """Tell whether calls stand at the end, with results for some of them at most.
@@ -123,7 +119,7 @@ class Selection:
     def _joint(self, former: Kind | None, kind: Kind) -> int:
         """Return the tokens of what has to stand between two messages."""
         if former is None:
-            between = kind is not Kind.INSTRUCTION and kind is not Kind.USER
+            between = kind not in _ASIDE and kind is not Kind.USER
             return self._opening if between else 0
         return self.continued if former is Kind.SAID and kind is Kind.CALL else 0
 
@@ -134,7 +130,7 @@ class Selection:
             kind = self.log.kinds[place]
             if former is None or kind is Kind.CALL:
                 total += self._joint(former, kind)
-            if kind is not Kind.INSTRUCTION:
+            if kind not in _ASIDE:
                 former = kind
         return total, former
 
@@ -205,7 +201,7 @@ class Selection:
         head = -1
         if keep is None:
             head = self.log.turn
-            keep = self.log.newest(self.shown[-1])
+            keep = frozenset(self.log.unit(self.shown[-1]))
         step = _Step(self, keep, self._target(many=many, large=large))
         if not step.take_turns(head):
             step.take_parts(head)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
-from raf_session.frozen import freeze
 from raf_session.messages import ChatMessage, MessageRole
-from raf_session.parts import ContentPart
 from raf_session.toolcalls import calls_in, has_more_than, results_in
-from raf_session.toolcalls.results import without_parts
-from raf_session.toolcalls.shapes import is_reasoning, part_container
+from raf_session.toolcalls.reasoning import REASONING_FIELDS, is_silent, is_thought
+from raf_session.toolcalls.results import from_wire, wire_parts, without_parts
+from raf_session.toolcalls.shapes import part_container
 
-__all__ = ("from_wire", "without_calls", "without_results")
-
-_OWN = ("id", "metadata", "created_at", "source")
+__all__ = ("without_calls", "without_results")
 
 
 def without_results(message: ChatMessage) -> ChatMessage | None:
@@ -24,7 +21,7 @@ def without_results(message: ChatMessage) -> ChatMessage | None:
     """
     marks = results_in(message)
     if not marks:
-        return None if is_reasoning(message) else message
+        return None if is_silent(message) else message
     if not has_more_than(message, marks):
         return None
     return without_parts(message, {mark.part for mark in marks})
@@ -42,6 +39,8 @@ def without_calls(message: ChatMessage, placeholder: str | None) -> ChatMessage 
     bare = _without_marks(message)
     container, items = part_container(bare)
     wire = bare.wire()
+    for name in REASONING_FIELDS:
+        wire.pop(name, None)
     if not items:
         text = message.content if isinstance(message.content, str) else ""
         if not text.strip():
@@ -49,7 +48,7 @@ def without_calls(message: ChatMessage, placeholder: str | None) -> ChatMessage 
         if placeholder is not None:
             wire["content"] = f"{text}\n\n{placeholder}"
         return from_wire(message, wire)
-    parts = [_wire(item) for item in items if not _is_thought(container, item)]
+    parts = [part for part in wire_parts(bare) if not is_thought(part)]
     if not any(map(_says, parts)):
         return _standing_for(message, placeholder)
     if placeholder is not None:
@@ -75,27 +74,12 @@ def _without_marks(message: ChatMessage) -> ChatMessage:
         if mark.part is None:
             wire.pop(mark.kind, None)
     called = {mark.part for mark in marks}
-    container, items = part_container(message)
-    if items:
-        left = [_wire(m) for place, m in enumerate(items) if place not in called]
+    parts = wire_parts(message)
+    if parts:
+        container, _ = part_container(message)
+        left = [part for place, part in enumerate(parts) if place not in called]
         wire[container] = tuple(left)
     return _without_marks(from_wire(message, wire))
-
-
-def from_wire(message: ChatMessage, wire: Mapping[str, Any]) -> ChatMessage:
-    """Return a message of these fields that keeps what of the other is ours."""
-    given = message.model_fields_set
-    own = {name: getattr(message, name) for name in _OWN if name in given}
-    return ChatMessage.from_frozen(cast("Mapping[str, Any]", freeze(dict(wire))), own)
-
-
-def _wire(item: Any) -> Any:
-    return item.wire() if isinstance(item, ContentPart) else item
-
-
-def _is_thought(container: str, item: Any) -> bool:
-    fields = {"role": MessageRole.ASSISTANT.value, container: (_wire(item),)}
-    return is_reasoning(ChatMessage.from_frozen(fields, {}))
 
 
 def _says(part: Mapping[str, Any]) -> bool:

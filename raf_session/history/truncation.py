@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from raf_session.history.shortening import fit_text, fit_value, share_out, value_size
-from raf_session.history.stripping import from_wire
 from raf_session.messages import ChatMessage
 from raf_session.parts import ContentPart
 from raf_session.toolcalls import CallShape, Mark, results_in
+from raf_session.toolcalls.results import from_wire
 from raf_session.toolcalls.shapes import part_container
 
 __all__ = ("Truncation", "shorten_results")

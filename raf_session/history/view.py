@@ -39,12 +39,14 @@ class HistoryView(NamedTuple):
 
     messages: tuple[ChatMessage, ...]
     """As a request takes them: long results made short, summaries as the user's,
-    arranged so that any provider accepts them."""
+    reasoning in the message that it led to, arranged so that any provider accepts
+    them."""
     kept: tuple[int, ...]
     """The places of the messages that are shown, ascending."""
     dropped: Mapping[int, HistoryRule]
     """The places of all others, ascending, each with the rule that took it; an event
-    without a message is in neither."""
+    without a message is in neither.  Reasoning at the end is here until there is what
+    it led to."""
     stripped: tuple[int, ...]
     """Which of the kept are shown without their calls or results, which left."""
     truncated: Mapping[int, Truncation]
@@ -74,13 +76,10 @@ def show(selection: Selection, *, close_end: bool) -> HistoryView:
 
     Args:
         selection: what is shown.
-        close_end: whether calls at the very end get placeholders for results, and
-            reasoning there is left out, since it has led to nothing yet.
+        close_end: whether calls at the very end get placeholders for results.
     """
-    log, shown, dropped = selection.log, selection.shown, selection.dropped.copy()
-    if close_end and log.thoughts:
-        dropped.update(dict.fromkeys(log.thoughts, HistoryRule.ORPHAN))
-        shown = [place for place in shown if place not in dropped]
+    log, shown = selection.log, selection.shown
+    dropped = selection.dropped | dict.fromkeys(log.thoughts, HistoryRule.ORPHAN)
     forms = [log.forms[place] for place in shown]
     sent = arrange(forms, long_running=log.long_running, close_end=close_end)
     tokens = sum(map(log.tokens.once, sent.messages))
@@ -88,7 +87,7 @@ def show(selection: Selection, *, close_end: bool) -> HistoryView:
     return HistoryView(
         sent.messages,
         tuple(shown),
-        MappingProxyType(dropped),
+        MappingProxyType(dict(sorted(dropped.items()))),
         tuple(place for place in shown if place in log.stripped),
         {p: log.truncated[p] for p in shown if p in log.truncated},
         tuple(r._replace(message_index=shown[r.message_index]) for r in sent.repairs),

@@ -31,7 +31,8 @@ class HistoryWindow:
     turn stays too, and so does what the last message belongs to.  What does not fit so
     is reported as the overrun.
 
-    Calls and their results, and reasoning and what it led to, stay or leave together; a
+    Calls and their results, and reasoning and what it led to, stay or leave together.
+    Reasoning is shown in the message that it led to, and not before there is one.  A
     result that comes when its call has left is not shown.  What a message says beside
     calls or results that `keep_tool_calls` took stays.  A summary (``metadata["type"]
     == "compaction_summary"``) is shown as a message of the user's.
@@ -105,8 +106,7 @@ class HistoryWindow:
                 most `max_messages`, no more of the others than fit `max_tokens`, the
                 last `keep_tool_calls` groups; what no limit takes counts first.  At
                 least 1.
-            close_end: whether calls at the very end get placeholders for results, and
-                reasoning there is left out, since it has led to nothing yet.
+            close_end: whether calls at the very end get placeholders for results.
 
         Raises:
             ValueError: the limit is below 1.
@@ -137,7 +137,7 @@ class HistoryWindow:
         if policy.keep_tool_calls is not None:
             selection.retain(policy.keep_tool_calls, policy.tool_call_placeholder)
         if selection.shown:
-            newest = log.newest(selection.shown[-1])
+            newest = frozenset(log.unit(selection.shown[-1]))
             selection.hold(keep=newest if len(newest) <= most else frozenset())
         return show(selection, close_end=close_end)
 

@@ -9,9 +9,10 @@ from typing import Final, NamedTuple, cast
 
 from raf_session.errors import InvalidValueError
 from raf_session.messages import ChatMessage, MessageRole
-from raf_session.parts import ContentPart
 from raf_session.toolcalls import calls_in, is_preamble, results_in
-from raf_session.toolcalls.shapes import is_reasoning
+from raf_session.toolcalls.reasoning import REASONING_FIELDS, is_silent
+from raf_session.toolcalls.results import from_wire, wire_parts
+from raf_session.toolcalls.shapes import part_container
 
 __all__ = (
     "RunInput",
@@ -24,12 +25,10 @@ __all__ = (
 )
 
 _DIGEST_BYTES: Final = 8
-_CARRIERS: Final = ("audio", "content", "parts")
+_CARRIERS: Final = ("audio", "content", *REASONING_FIELDS)
 """Fields beside the typed ones in which a message may say something."""
 _TEXTS: Final = ("text", "refusal")
 """The kinds of parts that are a text, in a field of that name."""
-_BARE: Final = frozenset(("type", "text"))
-"""The fields of a part that is a text and nothing else."""
 
 
 class RunInput(NamedTuple):
@@ -75,43 +74,44 @@ def _without_empty_texts(message: ChatMessage) -> ChatMessage | None:
     """Return the message, or `None` where nothing is left of it."""
     if message.role is MessageRole.TOOL:
         return message
-    content, text = message.content, message.text.strip()
-    if isinstance(content, tuple):
-        parts = tuple(part for part in content if not _is_blank(part, alone=not text))
-        if len(parts) < len(content):
-            message = message.model_copy(update={"content": parts or None})
-        if any(part.type != "text" for part in parts):
-            return message
-    if text or message.refusal:
+    parts = wire_parts(message)
+    alone = not any(map(_prints, parts))
+    kept = tuple(part for part in parts if not _is_blank(part, alone=alone))
+    if len(kept) < len(parts):
+        container, _ = part_container(message)
+        message = from_wire(message, {**message.wire(), container: kept or None})
+    if kept or message.text.strip() or message.refusal:
         return message
-    if any(_carries(message.extra.get(name)) for name in _CARRIERS):
+    if any(message.extra.get(name) for name in _CARRIERS):
         return message
     return message if calls_in(message) or results_in(message) else None
 
 
-def _is_blank(part: ContentPart, *, alone: bool) -> bool:
+def _is_blank(part: object, *, alone: bool) -> bool:
     """Tell whether a part is a text without a character, or without a printed one.
 
     Args:
-        part: a part of a message.
+        part: as it is sent.
         alone: no text beside it says something, so that it parts nothing.
     """
-    if part.type not in _TEXTS:
-        return False
-    text = part.wire().get(part.type)
-    return isinstance(text, str) and not (text.strip() if alone else text)
+    text = _text_of(part)
+    return text is not None and not (text.strip() if alone else text)
 
 
-def _carries(value: object) -> bool:
-    """Tell whether there is more than bare, blank texts in a field."""
-    if not isinstance(value, tuple):
-        return bool(value)
-    return not all(
-        isinstance(item, Mapping)
-        and _BARE.issuperset(cast("Mapping[str, object]", item))
-        and not f"{cast('Mapping[str, object]', item).get('text') or ''}".strip()
-        for item in cast("tuple[object, ...]", value)
-    )
+def _prints(part: object) -> bool:
+    text = _text_of(part)
+    return text is not None and bool(text.strip())
+
+
+def _text_of(part: object) -> str | None:
+    """Return the text that a part is, if it is one and nothing else."""
+    if not isinstance(part, Mapping):
+        return None
+    fields = cast("Mapping[str, object]", part)
+    kind = fields.get("type")
+    bare = kind is None and len(fields) == 1
+    text = fields.get(kind) if kind in _TEXTS else fields.get("text") if bare else None
+    return text if isinstance(text, str) else None
 
 
 def without_last_thoughts(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
@@ -120,7 +120,7 @@ def without_last_thoughts(messages: Sequence[ChatMessage]) -> tuple[ChatMessage,
     Providers refuse a turn of the assistant's that is nothing else.
     """
     end = len(messages)
-    while end and is_reasoning(messages[end - 1]):
+    while end and is_silent(messages[end - 1]):
         end -= 1
     return tuple(messages[:end])
 

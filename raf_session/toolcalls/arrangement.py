@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from raf_session.messages import ChatMessage, MessageRole
 from raf_session.toolcalls.groups import Call, CallGroup, CallGroups, Result
 from raf_session.toolcalls.matching import find_groups
+from raf_session.toolcalls.reasoning import is_silent, with_thoughts
 from raf_session.toolcalls.repairs import (
     CONTINUED,
     INTERRUPTED,
@@ -29,7 +30,6 @@ from raf_session.toolcalls.shapes import (
     calls_in,
     has_more_than,
     is_preamble,
-    is_reasoning,
     is_user_turn,
     results_in,
 )
@@ -61,7 +61,10 @@ def arrange(
     its result too (Anthropic takes an id once in a request).  Where the first message
     that is no instruction is not a user's turn, a placeholder of role ``user`` is put
     in front of it, and another one between a message of the assistant and its calls in
-    the next (Gemini takes calls only behind the user and behind results).
+    the next (Gemini takes calls only behind the user and behind results).  Messages in
+    which the assistant only thinks become a part of its message directly behind them
+    (OpenAI refuses reasoning without what it led to); those that nothing of it follows,
+    and those without a thought, leave.
 
     Messages that need none of this are the same objects, and to arrange what was
     arranged changes nothing.  System messages in the middle stay where they are (a
@@ -100,9 +103,32 @@ def arrange(
             rest = arranger.rest(index, message)
             if rest is not None:
                 output.append((index, rest))
-    spoken = list(_with_user(output, opening, continued, arranger.repairs))
+    joined = list(_without_silence(output, arranger.repairs))
+    spoken = list(_with_user(joined, opening, continued, arranger.repairs))
     repairs = sorted(arranger.repairs, key=lambda repair: repair.message_index)
     return Arrangement(tuple(spoken), tuple(repairs))
+
+
+def _without_silence(
+    output: Iterable[tuple[int, ChatMessage]], repairs: list[Repair]
+) -> Iterator[tuple[int, ChatMessage]]:
+    """Yield the messages, reasoning in the ones that it led to directly."""
+    silent: list[tuple[int, ChatMessage]] = []
+    for index, message in output:
+        if is_silent(message):
+            silent.append((index, message))
+            continue
+        if not silent:
+            yield index, message
+            continue
+        joined = message
+        if message.role is MessageRole.ASSISTANT:
+            joined = with_thoughts([thought for _, thought in silent], message)
+        rule = RepairRule.SILENT if joined is message else RepairRule.JOINED
+        repairs += [Repair(rule, place) for place, _ in silent]
+        silent.clear()
+        yield index, joined
+    repairs += [Repair(RepairRule.SILENT, place) for place, _ in silent]
 
 
 def _with_user(
@@ -127,8 +153,7 @@ def _with_user(
 
 def _goes_on(former: ChatMessage, message: ChatMessage) -> bool:
     """Whether the assistant asks for calls behind something that it said."""
-    said = former.role is MessageRole.ASSISTANT and not is_reasoning(former)
-    return said and bool(calls_in(message))
+    return former.role is MessageRole.ASSISTANT and bool(calls_in(message))
 
 
 def _missing(call: Call) -> RepairRule:

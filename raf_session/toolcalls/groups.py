@@ -79,8 +79,8 @@ class CallGroups(NamedTuple):
     """In the order of the history."""
 
     linked: tuple[tuple[int, ...], ...]
-    """Messages that are nothing but reasoning, each with the one of the assistant that
-    it led to: providers refuse one without the other."""
+    """Messages in which the assistant says nothing, and reasons at most, with the one
+    of its own directly behind them: providers refuse one without the other."""
 
     def bundles(self) -> tuple[tuple[int, ...], ...]:
         """Return the messages that can only stay or go together, ascending.

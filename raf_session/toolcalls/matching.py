@@ -8,13 +8,8 @@ from typing import Final
 
 from raf_session.messages import ChatMessage, MessageRole
 from raf_session.toolcalls.groups import Call, CallGroup, CallGroups, Result
-from raf_session.toolcalls.shapes import (
-    Mark,
-    calls_in,
-    has_more_than,
-    is_reasoning,
-    results_in,
-)
+from raf_session.toolcalls.reasoning import is_silent
+from raf_session.toolcalls.shapes import Mark, calls_in, has_more_than, results_in
 
 __all__ = ("CallSlot", "ResultMatcher", "find_groups")
 
@@ -94,7 +89,7 @@ class ResultMatcher:
         self._step: int | None = None
         """The message with calls behind which only results have come so far."""
         self._thoughts: list[int] = []
-        """The messages that were nothing but reasoning, if the last one was."""
+        """The messages of the assistant that said nothing, if the last one did not."""
         self._linked: list[tuple[int, ...]] = []
 
     def read(self, index: int, message: ChatMessage) -> None:
@@ -111,7 +106,7 @@ class ResultMatcher:
 
     def _read_assistant(self, index: int, message: ChatMessage) -> None:
         self._step = None
-        if is_reasoning(message):
+        if is_silent(message):
             self._thoughts.append(index)
             return
         if self._thoughts:

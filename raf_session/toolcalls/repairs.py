@@ -38,6 +38,11 @@ class RepairRule(StrEnum):
     """A placeholder stands for the result of a long-running call."""
     RENAMED = "renamed"
     """A call has another id, because an earlier one has the same."""
+    JOINED = "joined"
+    """Reasoning that had a message of its own stands in the one that it led to."""
+    SILENT = "silent"
+    """A message of the assistant's left: it says nothing, or thinks in front of nothing
+    that it said."""
     OPENING = "opening"
     """A placeholder stands in front for the user's turn that is missing."""
     CONTINUED = "continued"

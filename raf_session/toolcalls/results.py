@@ -13,9 +13,11 @@ from raf_session.toolcalls.shapes import CallShape, id_path, part_container
 
 __all__ = (
     "ResultParts",
+    "from_wire",
     "placeholder_message",
     "placeholder_part",
     "rename_calls",
+    "wire_parts",
     "without_parts",
 )
 
@@ -55,7 +57,7 @@ def without_parts(message: ChatMessage, places: Collection[int | None]) -> ChatM
 
     It has the id of the message, and is the user's: a tool says nothing else.
     """
-    items = _wire_parts(message)
+    items = wire_parts(message)
     parts = [part for place, part in enumerate(items) if place not in places]
     wire = {**message.wire(), "role": MessageRole.USER.value}
     return _with_parts(message, wire, parts, _OWN)
@@ -70,9 +72,9 @@ def rename_calls(message: ChatMessage, names: Mapping[str, str]) -> ChatMessage:
     if message.tool_calls:
         calls = wire["tool_calls"]
         wire["tool_calls"] = tuple(_renamed(call, ("id",), names) for call in calls)
-    parts = [_renamed(part, id_path(part), names) for part in _wire_parts(message)]
+    parts = [_renamed(part, id_path(part), names) for part in wire_parts(message)]
     if not parts:
-        return _from_wire(message, wire, _OWN)
+        return from_wire(message, wire)
     return _with_parts(message, wire, parts, _OWN)
 
 
@@ -117,13 +119,14 @@ class ResultParts:
         if host is None:
             fields = {"role": MessageRole.USER.value, self._container: self._parts}
             yield ChatMessage.from_openai(fields)
-        elif self._parts == _wire_parts(host):
+        elif self._parts == wire_parts(host):
             yield host
         else:
             yield _with_parts(host, host.wire(), self._parts, _OWN[1:])
 
 
-def _wire_parts(message: ChatMessage) -> list[Any]:
+def wire_parts(message: ChatMessage) -> list[Any]:
+    """Return the parts of a message as they are sent."""
     _, items = part_container(message)
     return [_wire(item) for item in items]
 
@@ -139,13 +142,15 @@ def _with_parts(
     own: Sequence[str],
 ) -> ChatMessage:
     container, _ = part_container(message)
-    return _from_wire(message, {**wire, container: tuple(parts)}, own)
+    return from_wire(message, {**wire, container: tuple(parts)}, own)
 
 
-def _from_wire(
-    message: ChatMessage, wire: Mapping[str, Any], own: Sequence[str]
+def from_wire(
+    message: ChatMessage, wire: Mapping[str, Any], own: Sequence[str] = _OWN
 ) -> ChatMessage:
+    """Return a message of these fields that keeps what of the other is ours."""
     given = [name for name in own if name in message.model_fields_set]
     return ChatMessage.from_frozen(
-        wire, {name: getattr(message, name) for name in given}
+        cast("Mapping[str, Any]", freeze(dict(wire))),
+        {name: getattr(message, name) for name in given},
     )

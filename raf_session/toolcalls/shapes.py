@@ -16,7 +16,6 @@ __all__ = (
     "has_more_than",
     "id_path",
     "is_preamble",
-    "is_reasoning",
     "is_user_turn",
     "part_container",
     "results_in",
@@ -60,7 +59,6 @@ _ASSISTANT: Final = MessageRole.ASSISTANT
 _SYSTEM: Final = frozenset((MessageRole.SYSTEM, MessageRole.DEVELOPER))
 _TOOL: Final = frozenset((MessageRole.TOOL, MessageRole.FUNCTION))
 _RESULT_ROLES: Final = _TOOL | {_USER}
-_THOUGHTS: Final = ("reasoning", "thinking", "redacted_thinking")
 _CONTAINERS: Final = ("content", "parts")
 
 _OBJECTS: Final[Mapping[str, tuple[CallShape, bool, str]]] = {
@@ -86,25 +84,6 @@ def is_user_turn(message: ChatMessage | None) -> bool:
     even where it also holds text: it stands where the results have to.
     """
     return message is not None and message.role is _USER and not results_in(message)
-
-
-def is_reasoning(message: ChatMessage) -> bool:
-    """Tell whether the assistant only thinks here: each part is reasoning."""
-    if message.role is not _ASSISTANT or message.tool_calls:
-        return False
-    if _has_no_parts(message):
-        return False
-    _, items = part_container(message)
-    return bool(items) and all(_is_thought(item) for item in items)
-
-
-def _is_thought(item: Any) -> bool:
-    if isinstance(item, ContentPart):
-        return item.type in _THOUGHTS or item.extra.get("thought") is True
-    if not isinstance(item, Mapping):
-        return False
-    fields = cast("Mapping[str, Any]", item)
-    return fields.get("type") in _THOUGHTS or fields.get("thought") is True
 
 
 def calls_in(message: ChatMessage) -> Sequence[Mark]:

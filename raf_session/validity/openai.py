@@ -110,5 +110,5 @@ def _check_content(reading: Reading, findings: Findings) -> None:
         said = any(block.kind is not Kind.THINKING for block in reading.blocks)
         if not said and not isinstance(message.content, str):
             findings.add(Rule.NO_CONTENT_OR_CALLS, index)
-    elif message.content is None and reading.malformed != "content":
+    elif message.content is None and not {"content", "parts"} & message.extra.keys():
         findings.add(Rule.EMPTY_CONTENT, index, value="null")

@@ -1,4 +1,8 @@
-"""Messages read as blocks: the shapes of OpenAI, Anthropic and Gemini as one."""
+"""Messages read as blocks: the shapes of OpenAI, Anthropic and Gemini as one.
+
+OpenAI's are those of chat completions and of Responses, Anthropic's its own and
+Bedrock's, Gemini's the parts in ``content`` or ``parts``.
+"""
 
 from __future__ import annotations
 
@@ -102,8 +106,7 @@ class _PairsByName:
 
 def _read_message(message: ChatMessage, pairs: _PairsByName) -> Iterator[Block]:
     content = message.content
-    parts = content if isinstance(content, tuple) else ()
-    said = [_read_part(part.wire(), pairs) for part in parts]
+    said = [_read_part(part, pairs) for part in _parts(message)]
     if message.role is MessageRole.TOOL:
         yield from _tool_results(message, said)
         return
@@ -129,6 +132,18 @@ def _read_message(message: ChatMessage, pairs: _PairsByName) -> Iterator[Block]:
         yield Block(Kind.CALL, Shape.FUNCTION, pairs.call(name, None), name)
 
 
+def _parts(message: ChatMessage) -> Iterator[Mapping[str, Any]]:
+    """Yield the parts of a message: of its content, and Gemini's own ``parts``."""
+    if isinstance(message.content, tuple):
+        for part in message.content:
+            yield part.wire()
+    native = message.extra.get("parts")
+    if isinstance(native, tuple):
+        for item in cast("tuple[object, ...]", native):
+            if isinstance(item, Mapping):
+                yield cast("Mapping[str, Any]", item)
+
+
 def _tool_results(message: ChatMessage, said: Iterable[Block]) -> Iterator[Block]:
     results = [block for block in said if block.kind is Kind.RESULT]
     yield from results
@@ -140,7 +155,7 @@ def _tool_results(message: ChatMessage, said: Iterable[Block]) -> Iterator[Block
 def _read_part(fields: Mapping[str, Any], pairs: _PairsByName) -> Block:
     kind = fields.get("type")
     if not isinstance(kind, str):
-        return _read_gemini(fields, pairs)
+        return _read_untyped(fields, pairs)
     if kind in {"text", "refusal"} and isinstance(fields.get(kind), str):
         return Block(Kind.TEXT, Shape.OPENAI, text=fields[kind])
     if kind == "tool_use":
@@ -148,6 +163,11 @@ def _read_part(fields: Mapping[str, Any], pairs: _PairsByName) -> Block:
         return Block(Kind.CALL, Shape.ANTHROPIC, call, name)
     if kind == "tool_result":
         return Block(Kind.RESULT, Shape.ANTHROPIC, _text(fields, "tool_use_id"))
+    if kind == "function_call":
+        call, name = _text(fields, "call_id"), _text(fields, "name")
+        return Block(Kind.CALL, Shape.OPENAI, call, name)
+    if kind == "function_call_output":
+        return Block(Kind.RESULT, Shape.OPENAI, _text(fields, "call_id"))
     if kind == "reasoning":
         return Block(Kind.THINKING, Shape.OPENAI)
     if kind in _THINKING_PROOFS:
@@ -161,7 +181,7 @@ def _read_part(fields: Mapping[str, Any], pairs: _PairsByName) -> Block:
     return Block(Kind.OTHER, Shape.OPENAI)
 
 
-def _read_gemini(fields: Mapping[str, Any], pairs: _PairsByName) -> Block:
+def _read_untyped(fields: Mapping[str, Any], pairs: _PairsByName) -> Block:
     call = fields.get("functionCall", fields.get("function_call"))
     if isinstance(call, Mapping):
         items = cast("Mapping[str, Any]", call)
@@ -174,10 +194,17 @@ def _read_gemini(fields: Mapping[str, Any], pairs: _PairsByName) -> Block:
         name = _text(items, "name")
         given = pairs.result(name, _text(items, "id"))
         return Block(Kind.RESULT, Shape.GEMINI, given, name)
+    for field, kind in (("toolUse", Kind.CALL), ("toolResult", Kind.RESULT)):
+        found = fields.get(field)
+        if isinstance(found, Mapping):
+            items = cast("Mapping[str, Any]", found)
+            given = _text(items, "toolUseId")
+            return Block(kind, Shape.ANTHROPIC, given, _text(items, "name"))
     text = _text(fields, "text")
     if text is None:
         return Block(Kind.OTHER, Shape.GEMINI)
-    if fields.get("thought") is True:
+    signed = "thoughtSignature" in fields or "thought_signature" in fields
+    if fields.get("thought") is True or (signed and not text):
         return Block(Kind.THINKING, Shape.GEMINI)
     return Block(Kind.TEXT, Shape.GEMINI, text=text)
 

@@ -32,20 +32,14 @@ NAMED = frozenset((Form.FUNCTION, Form.GEMINI_NAMED))
 """They tie results to calls by name."""
 ONE_BY_ONE = frozenset((Form.OPENAI, Form.FUNCTION))
 """Each result is a message of its own, and says nothing else."""
-JUDGED = (
-    Form.OPENAI,
-    Form.ANTHROPIC,
-    Form.GEMINI,
-    Form.GEMINI_SNAKE,
-    Form.GEMINI_NAMED,
-)
-"""The forms that the validators know."""
 
 
 class Step(NamedTuple):
     """One event."""
 
-    kind: Literal["user", "assistant", "system", "thought", "call", "result", "state"]
+    kind: Literal[
+        "user", "assistant", "system", "thought", "silence", "call", "result", "state"
+    ]
     ids: tuple[str, ...] = ()
     also_says: bool = False
     """Whether a message with results holds text behind them."""
@@ -72,6 +66,8 @@ def result(*ids: str, also_says: bool = False) -> Step:
 
 
 THOUGHT = Step("thought")
+SILENCE = Step("silence")
+"""The assistant says nothing at all."""
 STATE = Step("state")
 
 
@@ -93,8 +89,9 @@ def message(step: Step, index: int, form: Form = Form.OPENAI) -> ChatMessage | N
     if step.kind == "result":
         return ChatMessage.from_openai(_result(step, index, form))
     if step.kind == "thought":
-        part = {"type": "reasoning", "text": said(index)}
-        return ChatMessage.from_openai({"role": "assistant", "content": [part]})
+        return ChatMessage.from_openai(_thought(said(index), form))
+    if step.kind == "silence":
+        return ChatMessage.from_openai({"role": "assistant", "content": " "})
     return ChatMessage.from_openai({"role": step.kind, "content": said(index)})
 
 
@@ -105,6 +102,21 @@ def said(index: int) -> str:
 def told(index: int, ident: str) -> str:
     """Return what the result of this call says there."""
     return f"{ident} gave {index}"
+
+
+def _thought(text: str, form: Form) -> Wire:
+    if form is Form.OPENAI:
+        return {"role": "assistant", "content": None, "reasoning_content": text}
+    if form is Form.RESPONSES:
+        summary = [{"type": "summary_text", "text": text}]
+        return {"role": "assistant", "type": "reasoning", "summary": summary}
+    if form is Form.ANTHROPIC:
+        part: Wire = {"type": "thinking", "thinking": text, "signature": "s"}
+    elif form.value.startswith("gemini"):
+        part = {"text": text, "thought": True}
+    else:
+        part = {"type": "reasoning", "text": text}
+    return _with_parts("assistant", [part], form)
 
 
 def _call(ids: Sequence[str], form: Form) -> Wire:
@@ -178,9 +190,7 @@ def steps(form: Form, *, max_size: int = 14) -> st.SearchStrategy[list[Step]]:
 
 def _kinds(form: Form) -> list[list[Step]]:
     """Return the steps of each kind, results twice as likely as others."""
-    plain = [user(), assistant(), system(), STATE]
-    if form not in JUDGED:
-        plain.append(THOUGHT)  # some providers take none alone
+    plain = [user(), assistant(), system(), STATE, THOUGHT, THOUGHT, SILENCE]
     several = [ids for n in (1, 2, 3) for ids in permutations(IDS, n)]
     one = several[: len(IDS)]
     calls = [call(*ids) for ids in (one if form is Form.FUNCTION else several)]
@@ -199,6 +209,8 @@ class History(NamedTuple):
     form: Form
     steps: list[Step]
     long_running: frozenset[str] = frozenset()
+    thinks: Form | None = None
+    """How it writes thoughts, if not as the rest."""
 
     @property
     def named(self) -> bool:
@@ -206,7 +218,11 @@ class History(NamedTuple):
 
     @property
     def messages(self) -> list[ChatMessage | None]:
-        return messages(self.steps, self.form)
+        thoughts = self.thinks or self.form
+        return [
+            message(step, index, thoughts if step == THOUGHT else self.form)
+            for index, step in enumerate(self.steps)
+        ]
 
 
 LONG_RUNNING = st.frozensets(st.sampled_from(IDS), max_size=2)
@@ -216,7 +232,8 @@ LONG_RUNNING = st.frozensets(st.sampled_from(IDS), max_size=2)
 def histories(draw: st.DrawFn, forms: Sequence[Form] = tuple(Form)) -> History:
     """Draw a history in one form."""
     form = draw(st.sampled_from(forms))
-    return History(form, draw(_STEPS[form]), draw(LONG_RUNNING))
+    thinks = draw(st.none() | st.sampled_from(Form))
+    return History(form, draw(_STEPS[form]), draw(LONG_RUNNING), thinks)
 
 
 # Which result belongs to which call, looked up one by one -------------------------
@@ -263,23 +280,39 @@ def _link(history: History, found: list[Link], place: int, ident: str) -> Link:
 
 
 def _directly_behind(between: Sequence[Step]) -> bool:
-    return all(
-        step.kind == "state" or (step.kind == "result" and not step.also_says)
-        for step in between
-    )
+    return all(step.kind == "state" or _only_results(step) for step in between)
 
 
 def linked(history: History) -> list[set[int]]:
-    """Return each message that is only reasoning with the assistant's next, if any."""
+    """Return each message that says nothing with the assistant's next, if any."""
     spoken = [i for i, step in enumerate(history.steps) if step.kind != "state"]
     return [
         {one, other}
         for one, other in pairwise(spoken)
-        if history.steps[one].kind == "thought" and _assistants(history, other)
+        if is_silent(history.steps[one]) and _assistants(history, other)
     ]
 
 
 def _assistants(history: History, index: int) -> bool:
-    rest = [step.kind for step in history.steps[index:] if step.kind != "state"]
-    kind = next((kind for kind in rest if kind != "thought"), "state")
+    rest = [step for step in history.steps[index:] if step.kind != "state"]
+    kind = next((step.kind for step in rest if not is_silent(step)), "state")
     return kind in {"assistant", "call"}
+
+
+def is_silent(step: Step) -> bool:
+    return step.kind in {"thought", "silence"}
+
+
+def led_to(history: History, index: int) -> int | None:
+    """Return the message that a thought led to, results in other places aside."""
+    for place in range(index + 1, len(history.steps)):
+        step = history.steps[place]
+        if step.kind in {"assistant", "call"}:
+            return place
+        if not (step.kind == "state" or is_silent(step) or _only_results(step)):
+            return None
+    return None
+
+
+def _only_results(step: Step) -> bool:
+    return step.kind == "result" and not step.also_says

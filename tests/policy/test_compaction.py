@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from call_histories import (
-    JUDGED,
     History,
     Step,
     assistant,
@@ -87,7 +86,7 @@ def test_no_group_is_covered_in_part(
         assert together <= covered or not together & covered
 
 
-@given(histories(JUDGED), RECENT, st.booleans())
+@given(histories(), RECENT, st.booleans())
 def test_every_provider_accepts_what_is_left_behind_a_summary(
     history: History, keep_recent: int, turns: bool
 ) -> None:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from call_histories import (
-    JUDGED,
     STATE,
     THOUGHT,
     Form,
@@ -166,7 +165,7 @@ def test_what_is_within_its_limits_is_left_as_it_is(
     assert seen == (tuple(range(len(kept))), {}, 0)
 
 
-@given(cases(JUDGED))
+@given(cases())
 def test_every_provider_accepts_the_arranged_view(case: Case) -> None:
     shown = [case.history.messages[i] for i in case.select().kept]
     sent = arrange(shown, long_running=case.history.long_running, close_end=True)

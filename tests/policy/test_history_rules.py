@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from call_histories import Form, History, histories
+from call_histories import Form, History, histories, is_silent
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,11 +42,13 @@ class Judge:
     def read(self) -> None:
         place = self.size
         step = self.history.steps[place]
-        if step.kind not in {"state", "thought", "assistant", "call"}:
-            self.forget(self.thinking())
+        thoughts = self.thinking()
         self.size += 1
-        if step.kind == "state":
+        if step.kind == "state" or is_silent(step):
             return
+        if step.kind not in {"assistant", "call"}:
+            self.dropped |= dict.fromkeys(thoughts, HistoryRule.ORPHAN)
+            thoughts.clear()
         if step.kind == "result":
             unit = self.unit(place)
             if len(unit) == 1:
@@ -55,15 +57,10 @@ class Judge:
             if not self.dropped.keys().isdisjoint(unit):
                 self.dropped[place] = HistoryRule.GROUP
                 return
-        self.shown.append(place)
+        self.shown += [*sorted(thoughts), place]
         many, large = self.exceeded()
         if many or large:
             self.move(many=many, large=large)
-
-    def forget(self, thoughts: set[int]) -> None:
-        left = thoughts - self.dropped.keys()
-        self.dropped |= dict.fromkeys(left, HistoryRule.ORPHAN)
-        self.shown = [i for i in self.shown if i not in left]
 
     def move(self, *, many: bool, large: bool) -> None:
         target = self.policy.max_messages, self.policy.max_tokens
@@ -75,7 +72,7 @@ class Judge:
                 self.low(target[1], size) if large else target[1],
             )
         turn = self.turn
-        stays |= {turn, *self.unit(self.shown[-1]), *self.thinking()}
+        stays |= {turn, *self.unit(self.shown[-1])}
         leaving: dict[int, HistoryRule] = {}
         start = turn
         for place in self.shown:
@@ -159,10 +156,10 @@ class Judge:
         """Return the reasoning at the end."""
         found: set[int] = set()
         for place in reversed(range(self.size)):
-            kind = self.history.steps[place].kind
-            if kind == "state":
+            step = self.history.steps[place]
+            if step.kind == "state":
                 continue
-            if kind != "thought":
+            if not is_silent(step):
                 break
             found.add(place)
         return found
@@ -206,5 +203,6 @@ def test_each_message_leaves_by_the_rule_that_demands_it(
     view = select_history(
         history.messages, policy, COUNTER, long_running=history.long_running
     )
-    assert dict(view.dropped) == judge.dropped
+    open_thoughts = dict.fromkeys(judge.thinking(), HistoryRule.ORPHAN)
+    assert [*view.dropped.items()] == sorted((judge.dropped | open_thoughts).items())
     assert [*view.kept] == judge.shown

@@ -44,6 +44,21 @@ VALIDATORS: list[Callable[..., tuple[Violation, ...]]] = [
 WORDS = st.text(max_size=12).map(str.strip).filter(bool)
 
 
+TYPED: dict[str, tuple[Callable[[str], Wire], Callable[[str], Wire]]] = {
+    "anthropic": (uses, gives),
+    "bedrock": (
+        lambda i: {"toolUse": {"toolUseId": i, "name": "look", "input": {}}},
+        lambda i: {"toolResult": {"toolUseId": i, "content": [{"text": "done"}]}},
+    ),
+    "responses": (
+        lambda i: {"type": "function_call", "call_id": i, "name": "look"},
+        lambda i: {"type": "function_call_output", "call_id": i, "output": "done"},
+    ),
+}
+"""How calls and results that are parts with ids are written."""
+SHAPES = ("openai", "gemini", "gemini parts", *TYPED)
+
+
 class Step(NamedTuple):
     """An assistant's calls and their results, by number."""
 
@@ -58,19 +73,26 @@ class Step(NamedTuple):
             return [assistant(word) for word in words]
         if self.shape == "openai":
             return [asks(*map(named, self.calls), content=self.words)]
-        if self.shape == "anthropic":
-            blocks = [uses(named(number)) for number in self.calls]
+        if self.shape in TYPED:
+            asking, _ = TYPED[self.shape]
+            blocks = [asking(named(number)) for number in self.calls]
             return [parts("assistant", *map(text, words), *blocks)]
         blocks = [function_call(**of_gemini(number)) for number in self.calls]
-        return [parts("assistant", *({"text": word} for word in words), *blocks)]
+        made = [*({"text": word} for word in words), *blocks]
+        return [{"role": "assistant", self.container: made}]
 
     def answering(self, results: Sequence[int]) -> list[Wire]:
         if self.shape == "openai" or not results:
             return [tool(named(number)) for number in results]
-        if self.shape == "anthropic":
-            return [parts("user", *(gives(named(number)) for number in results))]
+        if self.shape in TYPED:
+            _, giving = TYPED[self.shape]
+            return [parts("user", *(giving(named(number)) for number in results))]
         blocks = [function_response(**of_gemini(number)) for number in results]
-        return [parts("user", *blocks)]
+        return [{"role": "user", self.container: blocks}]
+
+    @property
+    def container(self) -> str:
+        return "parts" if self.shape == "gemini parts" else "content"
 
 
 class Turn(NamedTuple):
@@ -106,7 +128,7 @@ def turns(draw: st.DrawFn, *, least: int = 1, steps: int = 0) -> list[Turn]:
         for _ in range(draw(st.integers(steps, 2))):
             calls = tuple(next(numbers) for _ in range(draw(st.integers(1, 3))))
             results = tuple(draw(st.permutations(calls)))
-            shape = draw(st.sampled_from(["openai", "anthropic", "gemini"]))
+            shape = draw(st.sampled_from(SHAPES))
             words = draw(st.none() | WORDS)
             done.append(Step(shape, words, calls, results))
         made.append(Turn(draw(WORDS), tuple(done), draw(st.none() | WORDS)))
