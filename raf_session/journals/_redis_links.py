@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from redis.exceptions import NoScriptError
 
 from raf_session.errors import JournalClosedError, StorageError
+from raf_session.journals._loop_guards import LoopGuard, close_all
 from raf_session.journals._redis_clients import Client, Holder, sending
 from raf_session.journals._redis_faults import (
     BACKEND,
@@ -33,10 +33,6 @@ Call: TypeAlias = tuple[Script, Sequence[Any], Sequence[Any]]
 """A script, its keys and its arguments."""
 
 _RAW: Final[dict[str, Any]] = {"NEVER_DECODE": True}
-_ELSEWHERE_SECS: Final = 5.0
-"""How long to wait for another event loop to close its client,"""
-_LOOK_SECS: Final = 0.02
-"""and how often to look whether it still runs."""
 
 
 class Link:
@@ -260,7 +256,7 @@ class Links:
         self._links: WeakKeyDictionary[asyncio.AbstractEventLoop, Link] = (
             WeakKeyDictionary()
         )
-        self._guards: dict[Link, AsyncGenerator[None]] = {}
+        self._guards: dict[Link, LoopGuard] = {}
         self._process = os.getpid()
         self._closed = False
         self.one_slot = False
@@ -290,15 +286,15 @@ class Links:
             replicas=self._replicas,
             wait_ms=self._wait_ms,
         )
-        guard = self._guard(loop, link)
-        await anext(guard)
+        guard = LoopGuard(partial(self._end, loop, link))
+        await guard.begin()
         with self._lock:
             closed = self._closed
             found = link if closed else self._links.setdefault(loop, link)
             if found is link and not closed:
                 self._guards[link] = guard
         if closed or found is not link:
-            await guard.aclose()
+            await guard.close()
         if closed:
             raise JournalClosedError(BACKEND)
         return found
@@ -313,22 +309,12 @@ class Links:
             self._guards = {}
             self._process = os.getpid()
 
-    async def _guard(
-        self, loop: asyncio.AbstractEventLoop, link: Link
-    ) -> AsyncGenerator[None]:
-        """Close the client when the journal is closed, or when its event loop ends.
-
-        An event loop that ends, as `asyncio.run` does it, finishes the asynchronous
-        generators that were begun on it.
-        """
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._guards.pop(link, None)
-                if self._links.get(loop) is link:
-                    del self._links[loop]
-            await link.close()
+    async def _end(self, loop: asyncio.AbstractEventLoop, link: Link) -> None:
+        with self._lock:
+            self._guards.pop(link, None)
+            if self._links.get(loop) is link:
+                del self._links[loop]
+        await link.close()
 
     async def close(self) -> None:
         """Close every client that was opened here; idempotent.
@@ -340,44 +326,12 @@ class Links:
             self._forget()
         with self._lock:
             self._closed = True
-            links = dict(self._links)
             guards, self._guards = self._guards, {}
             self._links = WeakKeyDictionary()
-        here = asyncio.get_running_loop()
-        for loop, link in links.items():
-            guard = guards[link]
-            try:
-                if loop is here:
-                    await guard.aclose()
-                elif loop.is_running():
-                    await _close_elsewhere(link, loop)
-            except FAULTS as error:
-                raise storage_error(error) from error
-
-
-async def _close_elsewhere(link: Link, loop: asyncio.AbstractEventLoop) -> None:
-    """Close a client on its own event loop; one that ends meanwhile does so itself."""
-    closed: Future[None] = Future()
-    tasks: list[asyncio.Task[None]] = []
-
-    async def close() -> None:
         try:
-            await link.close()
+            await close_all([guard.close() for guard in guards.values()])
         except FAULTS as error:
-            closed.set_exception(error)
-        else:
-            closed.set_result(None)
-
-    try:
-        loop.call_soon_threadsafe(lambda: tasks.append(loop.create_task(close())))
-    except RuntimeError:
-        return  # it has ended
-    waited = asyncio.wrap_future(closed)
-    until = time.monotonic() + _ELSEWHERE_SECS
-    while not waited.done() and loop.is_running() and time.monotonic() < until:
-        await asyncio.wait([waited], timeout=_LOOK_SECS)
-    if waited.done():
-        waited.result()
+            raise storage_error(error) from error
 
 
 _INHERITED: Final[list[object]] = []

@@ -8,12 +8,14 @@ import threading
 from abc import abstractmethod
 from asyncio import AbstractEventLoop
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 from weakref import WeakSet
 
 from typing_extensions import Protocol, override
 
+from raf_session.errors import JournalClosedError
+from raf_session.journals._loop_guards import LoopGuard, close_all
 from raf_session.journals._sql_dialect import Pool
 
 __all__ = ("GivenPool", "OwnPools", "Pools", "Slots", "event_loop")
@@ -144,33 +146,37 @@ class GivenPool(Pools):
 class _Home:
     """The pool of one event loop, closed at the latest when the loop shuts down."""
 
-    def __init__(self, make: Callable[[], Awaitable[Pool]]) -> None:
+    def __init__(self, backend: str, make: Callable[[], Awaitable[Pool]]) -> None:
+        self._backend = backend
         self._make = make
         self._lock = asyncio.Lock()
+        self._guard: LoopGuard | None = None
+        self._closed = False
         self.made: Pool | None = None
-        self._end: AsyncGenerator[None] | None = None
 
     async def pool(self) -> Pool:
         if self.made is None:
             async with self._lock:
+                if self._closed:
+                    raise JournalClosedError(self._backend)
+                if self._guard is None:
+                    self._guard = LoopGuard(self._end)
+                    await self._guard.begin()
                 if self.made is None:
                     self.made = await self._make()
-                    # An event loop closes its asynchronous generators before itself.
-                    self._end = _until_the_end(self.made)
-                    await anext(self._end)
         return self.made
 
     async def close(self) -> None:
+        self._closed = True
+        if self._guard is not None:
+            await self._guard.close()
+
+    async def _end(self) -> None:
         async with self._lock:
-            end, self._end, self.made = self._end, None, None
-        if end is not None:
-            await end.aclose()
-
-
-async def _until_the_end(pool: Pool) -> AsyncGenerator[None]:
-    try:
-        yield
-    finally:
+            self._closed = True
+            pool, self.made = self.made, None
+        if pool is None:
+            return
         try:
             async with asyncio.timeout(_CLOSING_SECS):
                 await pool.close()
@@ -205,7 +211,7 @@ class OwnPools(Pools):
             with self._lock:
                 for other in [one for one in self._homes if one.is_closed()]:
                     del self._homes[other]
-                home = self._homes.setdefault(loop, _Home(self._make))
+                home = self._homes.setdefault(loop, _Home(self._backend, self._make))
         return await home.pool()
 
     @override
@@ -219,13 +225,7 @@ class OwnPools(Pools):
         """Close the pools of all event loops, those of other threads too."""
         with self._lock:
             homes, self._homes = self._homes, {}
-        here = event_loop(self._backend)
-        for loop, home in homes.items():
-            if loop is here:
-                await home.close()
-            elif loop.is_running():
-                closing = asyncio.run_coroutine_threadsafe(home.close(), loop)
-                await asyncio.wrap_future(closing)
+        await close_all([home.close() for home in homes.values()])
 
     def forget(self) -> None:
         """Leave all pools to the parent of this process, as they are."""
