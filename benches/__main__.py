@@ -95,6 +95,9 @@ def _arguments() -> argparse.Namespace:
         type=Path,
         help="for windows: a JSON object with messages in each line; default: made up",
     )
+    parser.add_argument(
+        "--encoding", help="for windows: count with this encoding of tiktoken as well"
+    )
     parser.add_argument("--json", type=Path, help="write what was measured here")
     parser.add_argument("--compare", type=Path, help="print ratios to this --json")
     parser.add_argument("--plot", type=Path, help="draw cost against size: .svg, .html")
@@ -132,7 +135,7 @@ def main() -> None:
         other["detectors"] = findings.to_json()
     if "windows" in wanted:
         count = 100 if args.quick else windows.MESSAGES
-        table = windows.report(args.conversations, count=count)
+        table = windows.report(args.conversations, count=count, encoding=args.encoding)
         windows.print_windows(table)
         other["windows"] = table.to_json()
     for name, measure in FIGURES.items():

@@ -13,7 +13,7 @@ from benches.corpus import conversation
 from raf_session.history import HistoryPolicy, HistoryWindow, WindowMode
 from raf_session.messages import ChatMessage, MessageRole
 from raf_session.prefix_history import PrefixHistory
-from raf_session.tokens import EstimatingTokenCounter, TokenCounter
+from raf_session.tokens import EstimatingTokenCounter, TiktokenCounter, TokenCounter
 
 __all__ = ("Table", "WindowRow", "print_windows", "report")
 
@@ -123,7 +123,9 @@ COUNTERS: Final[dict[str, TokenCounter]] = {
 }
 
 
-def report(path: Path | None = None, *, count: int = MESSAGES) -> Table:
+def report(
+    path: Path | None = None, *, count: int = MESSAGES, encoding: str | None = None
+) -> Table:
     """Walk one long session under each policy, and return the table.
 
     Args:
@@ -131,11 +133,15 @@ def report(path: Path | None = None, *, count: int = MESSAGES) -> Table:
             their order: the first system message stays, the others are left out; by
             default made-up ones.
         count: how many messages the session has at most.
+        encoding: an encoding of tiktoken, whose count is one more counter.
     """
     messages = _session(path, count)
+    counters = dict(COUNTERS)
+    if encoding is not None:
+        counters[encoding] = TiktokenCounter(encoding)
     rows = [
-        _walk(messages, name, mode, keep)
-        for name in COUNTERS
+        _walk(messages, name, counter, mode, keep)
+        for name, counter in counters.items()
         for keep in (None, 5)
         for mode in WindowMode
     ]
@@ -156,10 +162,14 @@ def _session(path: Path | None, count: int) -> list[ChatMessage]:
 
 
 def _walk(
-    messages: Sequence[ChatMessage], name: str, mode: WindowMode, keep: int | None
+    messages: Sequence[ChatMessage],
+    name: str,
+    counter: TokenCounter,
+    mode: WindowMode,
+    keep: int | None,
 ) -> WindowRow:
     policy = HistoryPolicy(max_tokens=MAX_TOKENS, keep_tool_calls=keep, mode=mode)
-    window = HistoryWindow(policy, COUNTERS[name])
+    window = HistoryWindow(policy, counter)
     history = PrefixHistory()
     tokens: list[int] = []
     reuse: list[float] = []
@@ -198,13 +208,13 @@ def print_windows(table: Table) -> None:
         "tokens, a request in front of each answer of the model"
     )
     print(
-        f"{'counter':9} {'mode':8} {'calls':>5} {'requests':>8} {'moved':>6} "
+        f"{'counter':11} {'mode':8} {'calls':>5} {'requests':>8} {'moved':>6} "
         f"{'broken':>6} {'mean reuse':>10} {'of all':>7} {'tokens':>7} {'most':>6}"
     )
     for row in table.rows:
         keep = "all" if row.keep_tool_calls is None else str(row.keep_tool_calls)
         print(
-            f"{row.counter:9} {row.mode:8} {keep:>5} {row.requests:8,} "
+            f"{row.counter:11} {row.mode:8} {keep:>5} {row.requests:8,} "
             f"{row.moved:6,} {row.broken:6,} {row.mean_reuse:10.1%} "
             f"{row.total_reuse:7.1%} {row.mean_tokens:7,.0f} {row.most_tokens:6,}"
         )
