@@ -7,6 +7,7 @@ import os
 import platform
 import sqlite3
 import sys
+from pathlib import Path
 from typing import Any
 
 __all__ = ("DISTRIBUTIONS", "described", "machine", "version")
@@ -45,7 +46,7 @@ def version(distribution: str) -> str | None:
 
 def _processor() -> str:
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:  # noqa: PTH123
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
             names = (line for line in lines if line.startswith("model name"))
             return next(names).partition(":")[2].strip()
     except (OSError, StopIteration):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -19,9 +20,9 @@ class OpenAISession(Contender):
     imports = "from agents import SQLiteSession"
     lacks: ClassVar = {"list": "the contract knows one session"}
 
+    @abstractmethod
     def session(self, name: str) -> Any:
         """Return the session of that name, as its constructor makes it."""
-        raise NotImplementedError
 
     @override
     async def open(self) -> None:

@@ -36,12 +36,12 @@ _DURABILITY = {
 }
 
 
-class OurSession(Contender):
-    """`JournaledSession` on a journal opened by URL."""
+class OurStore(Contender):
+    """What is on a journal opened by URL."""
 
     label = distribution = "raf-session"
     imports = "import raf_session"
-    used: ClassVar[str] = "JournaledSession"
+    used: ClassVar[str]
     durability: ClassVar[Durability] = "kill"
 
     def journal(self) -> Journal:
@@ -58,6 +58,17 @@ class OurSession(Contender):
 
     def key(self, name: str) -> SessionKey:
         return SessionKey("a", "u", "", name)
+
+    @override
+    async def listed(self, count: int) -> Sequence[str]:
+        page = await self.store.scan(Query(app="a"), limit=count)
+        return [listed.head.key.session for listed in page.sessions]
+
+
+class OurSession(OurStore):
+    """`JournaledSession`."""
+
+    used = "JournaledSession"
 
     @override
     def message(self, message: dict[str, Any]) -> ChatMessage:
@@ -91,11 +102,6 @@ class OurSession(Contender):
         record = await self.store.load(self.key(name), Window(last=count))
         return [entry.message for entry in record.entries if entry.message]
 
-    @override
-    async def listed(self, count: int) -> Sequence[str]:
-        page = await self.store.scan(Query(app="a"), limit=count)
-        return [listed.head.key.session for listed in page.sessions]
-
 
 class OurSessionPower(OurSession):
     """The same, synced before it is acknowledged."""
@@ -104,25 +110,25 @@ class OurSessionPower(OurSession):
     durability = "power"
 
 
-class OurJournal(OurSession):
+class OurJournal(OurStore):
     """The journal itself: no live view of the session is kept."""
 
     label = "raf-session journal"
     used = "Journal.append and load"
 
     @override
-    def message(self, message: dict[str, Any]) -> Entry:  # type: ignore[override]
+    def message(self, message: dict[str, Any]) -> Entry:
         return Entry(f"e{next(self._ids)}", message=ChatMessage.from_openai(message))
 
     _ids = count()
 
     @override
-    def text(self, message: Entry) -> str:  # type: ignore[override]
+    def text(self, message: Entry) -> str:
         assert message.message is not None
         return message.message.text
 
     @override
-    async def create(self, name: str) -> SessionKey:  # type: ignore[override]
+    async def create(self, name: str) -> SessionKey:
         await self.store.create(NewSession(key=self.key(name)))
         return self.key(name)
 
@@ -131,19 +137,19 @@ class OurJournal(OurSession):
         await self.store.create(NewSession(key=self.key(name)), messages)
 
     @override
-    async def append(self, session: SessionKey, message: Entry) -> None:  # type: ignore[override]
+    async def append(self, session: SessionKey, message: Entry) -> None:
         await self.store.append(session, [message])
 
     @override
-    async def batch(self, session: SessionKey, messages: Sequence[Entry]) -> None:  # type: ignore[override]
+    async def batch(self, session: SessionKey, messages: Sequence[Entry]) -> None:
         await self.store.append(session, messages)
 
     @override
-    async def load(self, name: str) -> Sequence[Entry]:  # type: ignore[override]
+    async def load(self, name: str) -> Sequence[Entry]:
         return (await self.store.load(self.key(name))).entries
 
     @override
-    async def last(self, name: str, count: int) -> Sequence[Entry]:  # type: ignore[override]
+    async def last(self, name: str, count: int) -> Sequence[Entry]:
         return (await self.store.load(self.key(name), Window(last=count))).entries
 
 
@@ -220,7 +226,7 @@ class OurService(Contender):
         return [session.id for session in found.sessions]
 
 
-def _on(cls: type[OurSession | OurService], backend: str) -> type[Contender]:
+def _on(cls: type[OurStore | OurService], backend: str) -> type[Contender]:
     power = getattr(cls, "durability", "kill") == "power"
     kept = "power: synced before it is acknowledged" if power else "kill: not synced"
     how = f"{cls.used}; {_DURABILITY.get(backend, kept)}"
@@ -228,7 +234,7 @@ def _on(cls: type[OurSession | OurService], backend: str) -> type[Contender]:
     return cast("type[Contender]", made)
 
 
-_FACES: tuple[type[OurSession | OurService], ...] = (
+_FACES: tuple[type[OurStore | OurService], ...] = (
     OurSession,
     OurJournal,
     OurService,

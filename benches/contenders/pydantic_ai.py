@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from typing_extensions import override
@@ -24,7 +25,7 @@ class PydanticAIMemory(Contender):
     @override
     def installed(cls) -> bool:
         try:
-            import pydantic_ai.conversation_store  # noqa: F401
+            import_module("pydantic_ai.conversation_store")
         except ImportError:
             return False  # not installed, or older than the store
         return True

@@ -36,7 +36,7 @@ class Raw(Contender):
 
     @override
     def text(self, message: Any) -> str:
-        raise NotImplementedError
+        raise NotImplementedError(self.lacks["load"])
 
     @override
     async def create(self, name: str) -> None:
@@ -52,7 +52,7 @@ class Raw(Contender):
 
     @override
     async def load(self, name: str) -> Sequence[Any]:
-        raise NotImplementedError
+        raise NotImplementedError(self.lacks["load"])
 
 
 class RawPower(Raw):

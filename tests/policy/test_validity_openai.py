@@ -10,6 +10,7 @@ from validity_inputs import (
     assistant,
     broken,
     call,
+    check_refused,
     function_call,
     function_response,
     gives,
@@ -276,13 +277,7 @@ def test_what_the_documents_show_is_taken(name: str) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_known_to_be_refused_is_refused(name: str) -> None:
-    messages, expected, pending = REFUSED[name]
-    found = openai_violations(sequence(messages), pending=pending)
-    assert broken(found) == expected
-    for violation in found:
-        assert violation.provider is Provider.OPENAI
-        if violation.index is not None:
-            assert f"messages[{violation.index}]" in violation.reason
+    check_refused(openai_violations, Provider.OPENAI, REFUSED[name])
 
 
 @pytest.mark.parametrize(

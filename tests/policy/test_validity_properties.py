@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 from validity_inputs import (
+    Validator,
     Wire,
     asks,
     assistant,
@@ -30,13 +31,12 @@ from validity_inputs import (
 from raf_session.messages import ChatMessage, MessageRole
 from raf_session.validity import (
     Rule,
-    Violation,
     anthropic_violations,
     gemini_violations,
     openai_violations,
 )
 
-VALIDATORS: list[Callable[..., tuple[Violation, ...]]] = [
+VALIDATORS: list[Validator] = [
     openai_violations,
     anthropic_violations,
     gemini_violations,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from raf_session.messages import ChatMessage
-from raf_session.validity import Rule, Violation
+from raf_session.validity import Provider, Rule, Violation
 
 Wire = dict[str, Any]
+Validator = Callable[..., tuple[Violation, ...]]
 
 
 class Refused(NamedTuple):
@@ -25,6 +26,19 @@ def sequence(messages: list[Wire]) -> list[ChatMessage]:
 
 def broken(violations: tuple[Violation, ...]) -> list[tuple[Rule, int | None]]:
     return [(violation.rule, violation.index) for violation in violations]
+
+
+def check_refused(
+    violations: Validator, provider: Provider, sequence_: Refused
+) -> None:
+    """Check that a sequence is refused by its rules, with reasons that say where."""
+    messages, expected, pending = sequence_
+    found = violations(sequence(messages), pending=pending)
+    assert broken(found) == expected
+    for violation in found:
+        assert violation.provider is provider
+        if violation.index is not None:
+            assert f"messages[{violation.index}]" in violation.reason
 
 
 # OpenAI's shape ---------------------------------------------------------------------
