@@ -17,7 +17,7 @@ from raf_session.manager.session_manager import SessionManager
 from raf_session.manager.turn_request import TurnRequest
 from raf_session.messages import ChatMessage, MessageRole, Usage
 from raf_session.prefix import PrefixTracker
-from raf_session.toolcalls import calls_in, results_in
+from raf_session.toolcalls import arrange, calls_in, results_in
 
 __all__ = ("AgentRun", "PreparedInput", "not_stored", "request_of_run")
 
@@ -246,7 +246,8 @@ class AgentRun:
     async def _ask(self) -> None:
         prepared, output = self.input, self._output
         if output is None or not isinstance(prepared, PreparedInput):
-            self._messages = (*prepared.messages, *self._added)
+            said = (*prepared.messages, *self._added)
+            self._messages = arrange(said, close_end=True).messages
             return
         async with output.lock:
             turn = await request_of_run(

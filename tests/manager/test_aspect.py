@@ -38,6 +38,7 @@ from raf_session.toolcalls import INTERRUPTED
 pytestmark = pytest.mark.anyio
 
 IMAGE = ImagePart(type="image_url", image_url={"url": "data:image/png;base64,aaaa"})
+THOUGHT = {"role": "assistant", "content": [{"type": "reasoning", "text": "so"}]}
 PHOTO = ChatMessage.user([TextPart(type="text", text="what is it?"), IMAGE])
 
 
@@ -377,6 +378,8 @@ async def test_disabled_sessions_leave_the_input_as_it_is_and_store_nothing(
         assert await one.request() == said.messages
         one.add(asks("a"), gives("a"))
         assert await one.request() == (*said.messages, *one.added)
+        one.add(ChatMessage.from_openai(THOUGHT), asks("b"), gives("b"))
+        assert violations(await one.request()) == []
     assert (await aspects.journal.scan(Query())).sessions == ()
 
 
