@@ -37,6 +37,10 @@ class TokenCosts:
             known = self._known[id(message)] = message, tokens
         return known[1]
 
+    def restate(self, former: ChatMessage, message: ChatMessage) -> None:
+        """Take a message for one that it equals but for what is never sent."""
+        self._known[id(message)] = message, self.of(former)
+
     def once(self, message: ChatMessage) -> int:
         """Return the tokens of a message that may be made anew for each view."""
         known = self._known.get(id(message))

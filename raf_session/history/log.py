@@ -25,7 +25,7 @@ from raf_session.toolcalls.matching import CallSlot
 from raf_session.toolcalls.reasoning import is_silent, with_thoughts
 from raf_session.toolcalls.results import without_parts
 
-__all__ = ("SUMMARY_TYPE", "HistoryLog", "Kind")
+__all__ = ("SUMMARY_TYPE", "HistoryLog", "Kind", "as_shown")
 
 SUMMARY_TYPE: Final = "compaction_summary"
 """The ``type`` in the metadata of a message that is a summary."""
@@ -49,6 +49,13 @@ class Kind(IntEnum):
     """Results with something else, an event without a message."""
     SILENT = 6
     """The assistant only thinks; it is shown in the message that this led to."""
+
+
+def as_shown(message: ChatMessage) -> ChatMessage:
+    """Return a message by whom it is shown: a summary is the user's."""
+    if message.metadata.get("type") != SUMMARY_TYPE or message.role is MessageRole.USER:
+        return message
+    return message.model_copy(update={"role": MessageRole.USER})
 
 
 class HistoryLog:
@@ -109,11 +116,12 @@ class HistoryLog:
         if message is None:
             self._note(None, 0, Kind.OTHER)
             return None
+        message = as_shown(message)
         step, thoughts = self._reader.step, self._reader.thoughts
         self._reader.read(place, message)
-        if message.role is not MessageRole.ASSISTANT:
-            self.led_nowhere = thoughts
         marks = results_in(message)
+        if message.role is not MessageRole.ASSISTANT and has_more_than(message, marks):
+            self.led_nowhere = thoughts
         if marks:
             return self._read_results(place, message, marks, step)
         self._read_saying(place, message)
@@ -144,8 +152,6 @@ class HistoryLog:
         self.kinds.append(kind)
 
     def _read_summary(self, place: int, message: ChatMessage) -> None:
-        if message.role is not MessageRole.USER:
-            message = message.model_copy(update={"role": MessageRole.USER})
         self._note(message, self.tokens.of(message), Kind.USER)
         self.always.add(place)
 
@@ -225,15 +231,12 @@ class HistoryLog:
             bundle.absorb(other)
             self.irregular.discard(other)
             self.bundles.update(dict.fromkeys(other.places, bundle))
-        parted = {
-            result.message_index
-            for slot in bundle.slots
-            for result in slot.results
-            if result.shape is CallShape.GEMINI
-        }
+        results = [result for slot in bundle.slots for result in slot.results]
+        parted = {r.message_index for r in results if r.part is not None}
+        of_gemini = any(r.shape is CallShape.GEMINI for r in results)
         if (
             not whole
-            or len(parted) > 1
+            or (of_gemini and len(parted) > 1)
             or any(s.index != step or len(s.results) > 1 for s in slots)
         ):
             bundle.tangled = True
@@ -273,14 +276,14 @@ class HistoryLog:
 
     def restate(self, place: int, message: ChatMessage) -> None:
         """Take a message for one that it equals but for what is never sent."""
-        former, form = self.messages[place], self.forms[place]
+        former, shown = self.messages[place], self.forms[place]
         self.messages[place] = message
-        if form is None:
+        if shown is None:
             return
         own = {name: getattr(message, name) for name in _UNSENT}
-        form = message if form is former else form.model_copy(update=own)
+        form = message if shown is former else shown.model_copy(update=own)
         self.forms[place] = form
-        self.tokens.of(form)
+        self.tokens.restate(shown, form)
 
     # What stays together, and what leaves -------------------------------------------
 

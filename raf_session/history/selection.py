@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -81,7 +82,9 @@ class Selection:
             return False
         if kind is not Kind.RESULTS and self._ends_unanswered():
             self.moves += 1
-        self.shown += [*self.log.led_here, place]
+        for thought in self.log.led_here:
+            insort(self.shown, thought)
+        self.shown.append(place)
         self.costs += self.log.costs[place]
         self._joints += self._joint(self._former, kind)
         self._calls += kind is Kind.CALL
@@ -96,7 +99,7 @@ class Selection:
         """
         for place in reversed(self.shown):
             kind = self.log.kinds[place]
-            if kind is not Kind.RESULTS:
+            if kind is not Kind.RESULTS and kind is not Kind.SILENT:
                 return kind is Kind.CALL and not self.log.is_answered(place)
         return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from raf_session.frozen import FrozenDict
 from raf_session.messages import ChatMessage, MessageRole
 from raf_session.toolcalls import calls_in, has_more_than, results_in
 from raf_session.toolcalls.reasoning import REASONING_FIELDS, is_silent, is_thought
@@ -53,7 +54,7 @@ def without_calls(message: ChatMessage, placeholder: str | None) -> ChatMessage 
         return _standing_for(message, placeholder)
     if placeholder is not None:
         typed = {} if container == "parts" else {"type": "text"}
-        parts.append({**typed, "text": placeholder})
+        parts.append(FrozenDict[Any]({**typed, "text": placeholder}))
     return from_wire(message, {**wire, container: tuple(parts)})
 
 

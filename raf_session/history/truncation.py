@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
+from raf_session.frozen import freeze
 from raf_session.history.shortening import fit_text, fit_value, share_out, value_size
 from raf_session.messages import ChatMessage
 from raf_session.parts import ContentPart
@@ -60,7 +61,8 @@ def shorten_results(
     size, shown = sizes
     if size == shown:
         return message, None
-    return from_wire(message, short), Truncation(size, shown)
+    frozen = cast("Mapping[str, Any]", freeze(short))
+    return from_wire(message, frozen), Truncation(size, shown)
 
 
 _PAYLOADS: Final[Mapping[CallShape, str]] = {

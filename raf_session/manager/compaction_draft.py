@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 
 from raf_session.compaction import plan_compaction
 from raf_session.entries import Entry, Record
+from raf_session.history.log import as_shown
 from raf_session.manager.history_windows import long_running_calls
 from raf_session.manager.summary_messages import is_summary, original_count, summary_of
 from raf_session.messages import ChatMessage
@@ -99,5 +100,6 @@ def _pinned(
     }
     if not places:
         return frozenset()
-    bundles = find_groups(messages, long_running).bundles()
+    shown = [m if m is None else as_shown(m) for m in messages]
+    bundles = find_groups(shown, long_running).bundles()
     return frozenset(places).union(*(b for b in bundles if not places.isdisjoint(b)))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from raf_session.errors import InvalidValueError
 from raf_session.messages import ChatMessage, MessageRole
-from raf_session.toolcalls import calls_in, is_preamble, results_in
-from raf_session.toolcalls.reasoning import REASONING_FIELDS, is_silent
+from raf_session.toolcalls import is_preamble, results_in
+from raf_session.toolcalls.empties import text_of
+from raf_session.toolcalls.reasoning import holds_thoughts, is_silent
 from raf_session.toolcalls.results import from_wire, wire_parts
 from raf_session.toolcalls.shapes import part_container
 
@@ -25,10 +26,8 @@ __all__ = (
 )
 
 _DIGEST_BYTES: Final = 8
-_CARRIERS: Final = ("audio", "content", *REASONING_FIELDS)
-"""Fields beside the typed ones in which a message may say something."""
-_TEXTS: Final = ("text", "refusal")
-"""The kinds of parts that are a text, in a field of that name."""
+_CARRIERS: Final = ("audio", "content")
+"""Fields beside the typed ones in which a user may say something."""
 
 
 class RunInput(NamedTuple):
@@ -80,11 +79,12 @@ def _without_empty_texts(message: ChatMessage) -> ChatMessage | None:
     if len(kept) < len(parts):
         container, _ = part_container(message)
         message = from_wire(message, {**message.wire(), container: kept or None})
-    if kept or message.text.strip() or message.refusal:
-        return message
-    if any(message.extra.get(name) for name in _CARRIERS):
-        return message
-    return message if calls_in(message) or results_in(message) else None
+    if message.role is MessageRole.ASSISTANT:
+        says = holds_thoughts(message) or not is_silent(message)
+    else:
+        carries = any(message.extra.get(name) for name in _CARRIERS)
+        says = bool(kept or message.text.strip() or carries or results_in(message))
+    return message if says else None
 
 
 def _is_blank(part: object, *, alone: bool) -> bool:
@@ -94,24 +94,13 @@ def _is_blank(part: object, *, alone: bool) -> bool:
         part: as it is sent.
         alone: no text beside it says something, so that it parts nothing.
     """
-    text = _text_of(part)
+    text = text_of(part)
     return text is not None and not (text.strip() if alone else text)
 
 
 def _prints(part: object) -> bool:
-    text = _text_of(part)
+    text = text_of(part)
     return text is not None and bool(text.strip())
-
-
-def _text_of(part: object) -> str | None:
-    """Return the text that a part is, if it is one and nothing else."""
-    if not isinstance(part, Mapping):
-        return None
-    fields = cast("Mapping[str, object]", part)
-    kind = fields.get("type")
-    bare = kind is None and len(fields) == 1
-    text = fields.get(kind) if kind in _TEXTS else fields.get("text") if bare else None
-    return text if isinstance(text, str) else None
 
 
 def without_last_thoughts(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:

@@ -6,9 +6,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from raf_session.messages import ChatMessage, MessageRole
+from raf_session.toolcalls.empties import without_empties
 from raf_session.toolcalls.groups import Call, CallGroup, CallGroups, Result
 from raf_session.toolcalls.matching import find_groups
-from raf_session.toolcalls.reasoning import is_silent, with_thoughts
+from raf_session.toolcalls.reasoning import (
+    holds_thoughts,
+    is_silent,
+    with_thoughts,
+    without_last_thoughts,
+)
 from raf_session.toolcalls.repairs import (
     CONTINUED,
     INTERRUPTED,
@@ -62,9 +68,11 @@ def arrange(
     that is no instruction is not a user's turn, a placeholder of role ``user`` is put
     in front of it, and another one between a message of the assistant and its calls in
     the next (Gemini takes calls only behind the user and behind results).  Messages in
-    which the assistant only thinks become a part of its message directly behind them
-    (OpenAI refuses reasoning without what it led to); those that nothing of it follows,
-    and those without a thought, leave.
+    which the assistant only thinks become a part of its next message, if nothing but
+    results stands between (OpenAI refuses reasoning without what it led to); so does
+    reasoning at the end of a message.  Where it led to nothing, and where nothing is
+    said or thought, it leaves.  So do empty lists of calls, and empty texts beside
+    other parts.
 
     Messages that need none of this are the same objects, and to arrange what was
     arranged changes nothing.  System messages in the middle stay where they are (a
@@ -103,31 +111,45 @@ def arrange(
             rest = arranger.rest(index, message)
             if rest is not None:
                 output.append((index, rest))
-    joined = list(_without_silence(output, arranger.repairs))
+    tidy = _without_empties(output, arranger.repairs)
+    joined = list(_without_silence(tidy, arranger.repairs))
     spoken = list(_with_user(joined, opening, continued, arranger.repairs))
     repairs = sorted(arranger.repairs, key=lambda repair: repair.message_index)
     return Arrangement(tuple(spoken), tuple(repairs))
 
 
+def _without_empties(
+    output: Iterable[tuple[int, ChatMessage]], repairs: list[Repair]
+) -> Iterator[tuple[int, ChatMessage]]:
+    for index, message in output:
+        tidy = without_empties(message)
+        if tidy is not message:
+            repairs.append(Repair(RepairRule.EMPTY, index))
+        yield index, tidy
+
+
 def _without_silence(
     output: Iterable[tuple[int, ChatMessage]], repairs: list[Repair]
 ) -> Iterator[tuple[int, ChatMessage]]:
-    """Yield the messages, reasoning in the ones that it led to directly."""
+    """Yield the messages, reasoning in the ones that it led to."""
     silent: list[tuple[int, ChatMessage]] = []
     for index, message in output:
-        if is_silent(message):
-            silent.append((index, message))
-            continue
-        if not silent:
+        if message.role is not MessageRole.ASSISTANT:
+            if silent and has_more_than(message, results_in(message)):
+                repairs += [Repair(RepairRule.SILENT, place) for place, _ in silent]
+                silent.clear()
             yield index, message
-            continue
-        joined = message
-        if message.role is MessageRole.ASSISTANT:
+        elif is_silent(message):
+            silent.append((index, message))
+        else:
             joined = with_thoughts([thought for _, thought in silent], message)
-        rule = RepairRule.SILENT if joined is message else RepairRule.JOINED
-        repairs += [Repair(rule, place) for place, _ in silent]
-        silent.clear()
-        yield index, joined
+            for place, thought in silent:
+                led = holds_thoughts(thought)
+                rule = RepairRule.JOINED if led else RepairRule.SILENT
+                repairs.append(Repair(rule, place))
+            shown, last = without_last_thoughts(joined)
+            silent = [] if last is None else [(index, last)]
+            yield index, shown
     repairs += [Repair(RepairRule.SILENT, place) for place, _ in silent]
 
 

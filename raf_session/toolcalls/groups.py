@@ -79,8 +79,8 @@ class CallGroups(NamedTuple):
     """In the order of the history."""
 
     linked: tuple[tuple[int, ...], ...]
-    """Messages in which the assistant says nothing, and reasons at most, with the one
-    of its own directly behind them: providers refuse one without the other."""
+    """Messages in which the assistant says nothing, and reasons at most, with its next
+    one, results at most in between: providers refuse one without the other."""
 
     def bundles(self) -> tuple[tuple[int, ...], ...]:
         """Return the messages that can only stay or go together, ascending.

@@ -97,12 +97,12 @@ class ResultMatcher:
         if message.role is _ASSISTANT:
             self._read_assistant(index, message)
             return
-        self._thoughts = []
         results = results_in(message)
         for mark in results:
             self._read_result(index, mark)
         if has_more_than(message, results):
             self._step = None
+            self._thoughts = []
 
     def _read_assistant(self, index: int, message: ChatMessage) -> None:
         self._step = None

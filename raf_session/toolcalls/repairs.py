@@ -39,10 +39,13 @@ class RepairRule(StrEnum):
     RENAMED = "renamed"
     """A call has another id, because an earlier one has the same."""
     JOINED = "joined"
-    """Reasoning that had a message of its own stands in the one that it led to."""
+    """Reasoning that had a message of its own, or stood at the end of another, is in
+    the one that it led to."""
     SILENT = "silent"
-    """A message of the assistant's left: it says nothing, or thinks in front of nothing
-    that it said."""
+    """A message of the assistant's left that says nothing, or reasoning that led to
+    nothing."""
+    EMPTY = "empty"
+    """An empty list of calls left, or an empty text beside other parts."""
     OPENING = "opening"
     """A placeholder stands in front for the user's turn that is missing."""
     CONTINUED = "continued"

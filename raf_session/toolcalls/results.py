@@ -148,9 +148,8 @@ def _with_parts(
 def from_wire(
     message: ChatMessage, wire: Mapping[str, Any], own: Sequence[str] = _OWN
 ) -> ChatMessage:
-    """Return a message of these fields that keeps what of the other is ours."""
+    """Return a message of these frozen fields that keeps what of the other is ours."""
     given = [name for name in own if name in message.model_fields_set]
     return ChatMessage.from_frozen(
-        cast("Mapping[str, Any]", freeze(dict(wire))),
-        {name: getattr(message, name) for name in given},
+        wire, {name: getattr(message, name) for name in given}
     )

@@ -146,7 +146,7 @@ def part_container(message: ChatMessage) -> tuple[str, Sequence[Any]]:
     Gemini's ``parts``, they are JSON values.
     """
     content = message.content
-    if isinstance(content, tuple):
+    if isinstance(content, tuple) and content:
         return "content", cast("Sequence[Any]", content)
     if message.extra:
         for name in _CONTAINERS:

@@ -151,7 +151,7 @@ class _Turns:
                 if not self._results:
                     self._first_result = reading.index
                 self._results += 1
-                if own and not block.name:
+                if block.shape is Shape.GEMINI and not block.name:
                     self._findings.add(
                         Rule.MISSING_NAME, reading.index, call=block.label
                     )

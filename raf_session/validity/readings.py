@@ -168,8 +168,10 @@ def _read_part(fields: Mapping[str, Any], pairs: _PairsByName) -> Block:
         return Block(Kind.CALL, Shape.OPENAI, call, name)
     if kind == "function_call_output":
         return Block(Kind.RESULT, Shape.OPENAI, _text(fields, "call_id"))
-    if kind == "reasoning":
+    if kind in {"reasoning", "reasoning_text"}:
         return Block(Kind.THINKING, Shape.OPENAI)
+    if kind == "thinking" and not isinstance(fields.get("thinking"), str):
+        return Block(Kind.THINKING, Shape.OPENAI)  # Mistral's, which signs none
     if kind in _THINKING_PROOFS:
         signed = bool(_text(fields, _THINKING_PROOFS[kind]))
         return Block(Kind.THINKING, Shape.ANTHROPIC, signed=signed)
@@ -200,6 +202,8 @@ def _read_untyped(fields: Mapping[str, Any], pairs: _PairsByName) -> Block:
             items = cast("Mapping[str, Any]", found)
             given = _text(items, "toolUseId")
             return Block(kind, Shape.ANTHROPIC, given, _text(items, "name"))
+    if "reasoningContent" in fields:
+        return Block(Kind.THINKING, Shape.OPENAI)
     text = _text(fields, "text")
     if text is None:
         return Block(Kind.OTHER, Shape.GEMINI)

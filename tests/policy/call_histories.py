@@ -285,7 +285,11 @@ def _directly_behind(between: Sequence[Step]) -> bool:
 
 def linked(history: History) -> list[set[int]]:
     """Return each message that says nothing with the assistant's next, if any."""
-    spoken = [i for i, step in enumerate(history.steps) if step.kind != "state"]
+    spoken = [
+        i
+        for i, step in enumerate(history.steps)
+        if step.kind != "state" and not _only_results(step)
+    ]
     return [
         {one, other}
         for one, other in pairwise(spoken)
@@ -294,7 +298,11 @@ def linked(history: History) -> list[set[int]]:
 
 
 def _assistants(history: History, index: int) -> bool:
-    rest = [step for step in history.steps[index:] if step.kind != "state"]
+    rest = [
+        step
+        for step in history.steps[index:]
+        if step.kind != "state" and not _only_results(step)
+    ]
     kind = next((step.kind for step in rest if not is_silent(step)), "state")
     return kind in {"assistant", "call"}
 

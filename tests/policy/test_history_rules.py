@@ -46,7 +46,9 @@ class Judge:
         self.size += 1
         if step.kind == "state" or is_silent(step):
             return
-        if step.kind not in {"assistant", "call"}:
+        if step.kind == "result" and not step.also_says:
+            thoughts.clear()
+        elif step.kind not in {"assistant", "call"}:
             self.dropped |= dict.fromkeys(thoughts, HistoryRule.ORPHAN)
             thoughts.clear()
         if step.kind == "result":
@@ -57,7 +59,7 @@ class Judge:
             if not self.dropped.keys().isdisjoint(unit):
                 self.dropped[place] = HistoryRule.GROUP
                 return
-        self.shown += [*sorted(thoughts), place]
+        self.shown = sorted([*self.shown, *thoughts, place])
         many, large = self.exceeded()
         if many or large:
             self.move(many=many, large=large)
@@ -157,7 +159,7 @@ class Judge:
         found: set[int] = set()
         for place in reversed(range(self.size)):
             step = self.history.steps[place]
-            if step.kind == "state":
+            if step.kind == "state" or (step.kind == "result" and not step.also_says):
                 continue
             if not is_silent(step):
                 break

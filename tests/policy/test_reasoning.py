@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from call_histories import STATE, THOUGHT, Form, assistant, call, message, user
+from call_histories import STATE, THOUGHT, Form, assistant, call, message, result, user
 from hypothesis import given
 from hypothesis import strategies as st
 from validity_inputs import Wire
 
-from raf_session.messages import ChatMessage
+from raf_session.history import SUMMARY_TYPE, HistoryPolicy, HistoryRule, select_history
+from raf_session.messages import ChatMessage, MessageRole
+from raf_session.tokens import EstimatingTokenCounter
 from raf_session.toolcalls import Repair, RepairRule, arrange
 from raf_session.toolcalls.reasoning import is_silent, with_thoughts
 from raf_session.validity import (
@@ -25,7 +27,7 @@ OF_GEMINI = {"text": "so", "thought": True}
 REASONING = {"type": "reasoning", "text": "so"}
 ITEM = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"}
 CALLS = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}]
-NAMES = ("reasoning_content", "reasoning")
+GEMINI_CALL = {"functionCall": {"name": "f"}}
 
 FORMS = st.sampled_from(Form)
 NEXT = st.sampled_from([assistant(), call("c1")])
@@ -97,7 +99,32 @@ def test_a_thought_in_any_form_is_sent_in_what_it_led_to(
         ),
         (
             [said(content=None, reasoning="a"), said(content="hi", reasoning=["b"])],
-            {"content": "hi", "reasoning": ["b"]},
+            {
+                "content": [
+                    {"type": "reasoning", "reasoning": "a"},
+                    {"type": "text", "text": "hi"},
+                ],
+                "reasoning": ["b"],
+            },
+        ),
+        (
+            [said(content=[THINKING]), said(content="hi", parts=[GEMINI_CALL])],
+            {"content": "hi", "parts": [THINKING, GEMINI_CALL]},
+        ),
+        (
+            [
+                said(content=[], parts=[OF_GEMINI]),
+                said(content=[], parts=[GEMINI_CALL]),
+            ],
+            {"content": [], "parts": [OF_GEMINI, GEMINI_CALL]},
+        ),
+        (
+            [said(content=None, thinking="so"), said(content="hi")],
+            {"content": "hi", "thinking": "so"},
+        ),
+        (
+            [said(content=None, reasoning={"a": 1}), said(content="hi")],
+            {"content": "hi", "reasoning": {"a": 1}},
         ),
         (
             [said(content=[THINKING, {"type": "text", "text": " "}]), said(content="")],
@@ -135,6 +162,10 @@ def test_what_is_ours_of_the_message_stays() -> None:
         {"content": None, "parts": [{"text": " "}]},
         {"content": None, "parts": [{"text": "", "thoughtSignature": "s"}]},
         {"content": None, "audio": None, "function_call": None},
+        {"content": [{"reasoningContent": {"reasoningText": {"text": "so"}}}]},
+        {"content": "", "thinking_blocks": [THINKING]},
+        {"content": [], "type": "message", "id": "msg_1", "status": "incomplete"},
+        {"content": [THINKING], "parts": [OF_GEMINI]},
     ],
 )
 def test_the_assistant_is_silent(fields: Wire) -> None:
@@ -155,6 +186,12 @@ def test_the_assistant_is_silent(fields: Wire) -> None:
         {"content": None, "parts": [{"functionCall": {"name": "f"}}]},
         {"content": None, "parts": [{"text": "hi", "thoughtSignature": "s"}]},
         {"content": 7},
+        {"content": "", "images": [{"type": "image_url"}]},
+        {"content": None, "type": "function_call", "call_id": "c", "name": "f"},
+        {"content": None, "type": "web_search_call", "id": "ws_1"},
+        {"content": [], "parts": [{"functionCall": {"name": "f"}}]},
+        {"content": [THINKING], "parts": [{"text": "hi"}]},
+        {"content": [{"thought": True, "functionCall": {"name": "f"}}]},
     ],
 )
 def test_the_assistant_says_something(fields: Wire) -> None:
@@ -179,3 +216,95 @@ def test_a_thought_that_led_to_nothing_leaves_by_name(
         Repair(RepairRule.SILENT, 1),
         Repair(RepairRule.SILENT, 2),
     )
+
+
+RESULT = ChatMessage.tool("found", "c")
+ORPHAN = ChatMessage.tool("late", "x")
+ASKED = ChatMessage.user("hi")
+
+
+@pytest.mark.parametrize("form", [f for f in Form if f is not Form.FUNCTION])
+def test_results_do_not_part_a_thought_from_what_it_led_to(form: Form) -> None:
+    steps = [user(), call("c1"), THOUGHT, result("c1"), result("c9"), assistant()]
+    history = [message(step, index, form) for index, step in enumerate(steps)]
+    seen = select_history(history, HistoryPolicy(), EstimatingTokenCounter())
+    assert seen.messages == arrange(history).messages
+    assert "said at 2" in repr(seen.messages[-1].to_openai())
+    assert seen.kept == (0, 1, 2, 3, 5)
+
+
+@pytest.mark.parametrize("text", ["", "hm"])
+def test_a_signature_stays_a_part_and_a_typed_text_stays_a_text(text: str) -> None:
+    signed = said(content=[{"type": "text", "text": text, "thought_signature": "s"}])
+    sent = arrange([ASKED, signed, said(content="well")])
+    assert not any(check(sent.messages) for check in VALIDATORS)
+    assert len(sent.messages) == (3 if text else 2)
+
+
+@pytest.mark.parametrize(
+    ("behind", "rules"),
+    [
+        ([], ["silent"]),
+        ([ChatMessage.user("and?")], ["silent"]),
+        ([said(content="more")], ["joined"]),
+        ([said(tool_calls=CALLS), RESULT], ["joined", "continued"]),
+    ],
+)
+def test_reasoning_at_the_end_of_a_message_goes_to_the_next(
+    behind: list[ChatMessage], rules: list[str]
+) -> None:
+    first = said(content=[{"type": "text", "text": "hi"}, THINKING])
+    sent = arrange([ASKED, first, *behind])
+    assert not any(check(sent.messages) for check in VALIDATORS)
+    assert sent.messages[1].to_openai()["content"] == [{"type": "text", "text": "hi"}]
+    assert [repair.rule.value for repair in sent.repairs] == rules
+    contents = [m.to_openai()["content"] for m in sent.messages[2:]]
+    found = [c for c in contents if isinstance(c, list) and THINKING in c]
+    assert len(found) == ("joined" in rules)
+    assert arrange(sent.messages).repairs == ()
+
+
+def test_reasoning_behind_a_call_goes_to_what_comes_behind_the_result() -> None:
+    use = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+    found = {"type": "tool_result", "tool_use_id": "c", "content": "found"}
+    results = ChatMessage.from_openai({"role": "user", "content": [found]})
+    sent = arrange([ASKED, said(content=[use, THINKING]), results, said(content="so")])
+    assert not any(check(sent.messages) for check in VALIDATORS)
+    assert sent.messages[3].to_openai()["content"][0] == THINKING
+
+
+@pytest.mark.parametrize(
+    "spoken",
+    [
+        {"content": "hi", "tool_calls": []},
+        {"content": [{"type": "text", "text": ""}, {"type": "text", "text": "hi"}]},
+        {"content": [{"text": ""}, {"text": "hi"}]},
+        {
+            "content": [
+                {"type": "refusal", "refusal": ""},
+                {"type": "text", "text": "a"},
+            ]
+        },
+    ],
+)
+def test_what_is_empty_beside_what_is_said_leaves(spoken: Wire) -> None:
+    sent = arrange([ASKED, said(**spoken)])
+    assert not any(check(sent.messages) for check in VALIDATORS)
+    assert sent.repairs == (Repair(RepairRule.EMPTY, 1),)
+    assert arrange(sent.messages).repairs == ()
+
+
+def test_a_summary_of_the_assistants_is_led_to_by_nothing() -> None:
+    summary = ChatMessage(
+        role=MessageRole.ASSISTANT, content="so far", metadata={"type": SUMMARY_TYPE}
+    )
+    history = [said(content=[THINKING]), summary, ASKED]
+    seen = select_history(history, HistoryPolicy(), EstimatingTokenCounter())
+    assert dict(seen.dropped) == {0: HistoryRule.ORPHAN}
+    assert [m.text for m in seen.messages] == ["so far", "hi"]
+
+
+def test_thinking_that_no_one_signs_is_not_anthropics() -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "so"}]}
+    sent = arrange([ASKED, said(content=[thinking, {"type": "text", "text": "hi"}])])
+    assert not any(check(sent.messages) for check in VALIDATORS)
