@@ -31,8 +31,8 @@ def text_of(part: object) -> str | None:
 def without_empties(message: ChatMessage) -> ChatMessage:
     """Return the message without an empty list of calls, and without empty texts.
 
-    OpenAI refuses the one, Anthropic the others.  A message of empty texts alone keeps
-    them; one that holds none of these is returned itself.
+    OpenAI refuses the one, Anthropic the others.  A message that says nothing else
+    keeps them; one that holds none of these is returned itself.
     """
     wire: dict[str, Any] = {}
     if message.tool_calls is not None and not message.tool_calls:
@@ -40,7 +40,7 @@ def without_empties(message: ChatMessage) -> ChatMessage:
         del wire["tool_calls"]
     parts = wire_parts(message)
     kept = tuple(part for part in parts if text_of(part) != "")
-    if kept and len(kept) < len(parts):
+    if len(kept) < len(parts) and (kept or message.tool_calls or message.refusal):
         container, _ = part_container(message)
-        wire = {**(wire or message.wire()), container: kept}
+        wire = {**(wire or message.wire()), container: kept or None}
     return from_wire(message, wire) if wire else message

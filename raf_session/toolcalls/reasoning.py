@@ -187,14 +187,13 @@ def without_last_thoughts(message: ChatMessage) -> Parted:
     """
     if message.role is not _ASSISTANT or message.tool_calls:
         return Parted(message, None)
-    if not isinstance(message.content, tuple):
-        return Parted(message, None)
     parts = wire_parts(message)
     size = len(parts)
     while size and is_thought(parts[size - 1]):
         size -= 1
     if size in {0, len(parts)}:
         return Parted(message, None)
-    thoughts = {"role": _ASSISTANT.value, "content": tuple(parts[size:])}
-    kept = {**message.wire(), "content": tuple(parts[:size])}
+    container, _ = part_container(message)
+    thoughts = {"role": _ASSISTANT.value, container: tuple(parts[size:])}
+    kept = {**message.wire(), container: tuple(parts[:size])}
     return Parted(from_wire(message, kept), from_wire(message, thoughts, ()))

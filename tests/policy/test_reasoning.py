@@ -279,6 +279,7 @@ def test_reasoning_behind_a_call_goes_to_what_comes_behind_the_result() -> None:
         {"content": "hi", "tool_calls": []},
         {"content": [{"type": "text", "text": ""}, {"type": "text", "text": "hi"}]},
         {"content": [{"text": ""}, {"text": "hi"}]},
+        {"content": [{"type": "text", "text": ""}], "refusal": "no"},
         {
             "content": [
                 {"type": "refusal", "refusal": ""},
@@ -308,3 +309,13 @@ def test_thinking_that_no_one_signs_is_not_anthropics() -> None:
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "so"}]}
     sent = arrange([ASKED, said(content=[thinking, {"type": "text", "text": "hi"}])])
     assert not any(check(sent.messages) for check in VALIDATORS)
+
+
+@pytest.mark.parametrize("container", ["content", "parts"])
+def test_what_stands_beside_calls_and_is_refused_leaves(container: str) -> None:
+    empty = said(content=[{"type": "text", "text": ""}], tool_calls=CALLS)
+    ending = said(**{container: [{"text": "hi"}, OF_GEMINI, THINKING]})
+    sent = arrange([ASKED, empty, RESULT, ending, ASKED])
+    assert not any(check(sent.messages) for check in VALIDATORS)
+    assert sent.messages[1].content is None
+    assert sent.messages[3].to_openai()[container] == [{"text": "hi"}]
