@@ -22,6 +22,14 @@ cdef extern from *:
     #define RAF_LE32(x) (x)
     #define RAF_LE64(x) (x)
     #endif
+
+    /* Keeps the rounds of the four lanes apart: the multiplications that wait for
+       nothing, put in front of those that others wait for, took a third longer. */
+    #if defined(__GNUC__) || defined(__clang__)
+    #define RAF_APART(x) __asm__("" : "+r"(x))
+    #else
+    #define RAF_APART(x) ((void)(x))
+    #endif
     """
     const uint64_t P1 "RAF_P1"
     const uint64_t P2 "RAF_P2"
@@ -30,6 +38,7 @@ cdef extern from *:
     const uint64_t P5 "RAF_P5"
     uint32_t le32 "RAF_LE32" (uint32_t value) noexcept nogil
     uint64_t le64 "RAF_LE64" (uint64_t value) noexcept nogil
+    void apart "RAF_APART" (uint64_t value) noexcept nogil
 
 
 cdef inline uint64_t read64(const uint8_t *data) noexcept nogil:
@@ -50,7 +59,9 @@ cdef inline uint64_t _rotl(uint64_t value, int bits) noexcept nogil:
 
 
 cdef inline uint64_t _round(uint64_t acc, uint64_t lane) noexcept nogil:
-    return _rotl(acc + lane * P2, 31) * P1
+    acc = _rotl(acc + lane * P2, 31) * P1
+    apart(acc)
+    return acc
 
 
 cdef inline uint64_t _merge(uint64_t acc, uint64_t lanes) noexcept nogil:
