@@ -61,8 +61,10 @@ cdef extern from *:
 
     #if defined(__GNUC__) || defined(__clang__)
     #define RAF_UNLIKELY(x) __builtin_expect(!!(x), 0)
+    #define RAF_PREFETCH(p) __builtin_prefetch(p)
     #else
     #define RAF_UNLIKELY(x) (x)
+    #define RAF_PREFETCH(p) ((void)(p))
     #endif
 
     #if PY_VERSION_HEX < 0x030C0000
@@ -70,6 +72,9 @@ cdef extern from *:
     #else
     #define RAF_READY(o) 1
     #endif
+
+    /* Where nearly every string that is ASCII keeps its characters. */
+    #define RAF_COMPACT_DATA(o) ((const char *)((PyASCIIObject *)(o) + 1))
 
     /* Fill an empty slot; whoever comes second drops what it brought. */
     static void raf_fill(PyObject **slot, PyObject *value) {
@@ -113,20 +118,31 @@ cdef extern from *:
         PyTypeObject *cls = (PyTypeObject *)type;
         PyObject *match = cls->tp_alloc(cls, size);
         if (match == NULL) return NULL;
-    #if PY_VERSION_HEX >= 0x030E0000
-        ((PyTupleObject *)match)->ob_hash = -1;
-    #endif
         for (Py_ssize_t i = 0; i < size; i++)
             PyTuple_SET_ITEM(match, i, Py_NewRef(Py_None));
         return match;
     }
 
-    static int raf_set(PyObject *match, Py_ssize_t index, PyObject *value) {
-        PyObject *old = PyTuple_GET_ITEM(match, index);
-        if (value == NULL) return -1;
-        PyTuple_SET_ITEM(match, index, value);
-        Py_DECREF(old);
+    /* Whether nobody but a tracker holds this match, so that nobody sees it change. */
+    static int raf_is_spare(PyObject *match) {
+    #ifdef Py_GIL_DISABLED
+        (void)match;
         return 0;
+    #else
+        return Py_REFCNT(match) == 1;
+    #endif
+    }
+
+    /* Exchange what a match holds for other values. */
+    static void raf_exchange(PyObject *match, PyObject **values, Py_ssize_t size) {
+    #if PY_VERSION_HEX >= 0x030E0000
+        ((PyTupleObject *)match)->ob_hash = -1;
+    #endif
+        for (Py_ssize_t i = 0; i < size; i++) {
+            PyObject *old = PyTuple_GET_ITEM(match, i);
+            PyTuple_SET_ITEM(match, i, values[i]);
+            values[i] = old;
+        }
     }
 
     /* Names as they are encoded; all fit 16 bytes, which is what is copied. */
@@ -144,14 +160,18 @@ cdef extern from *:
     """
     const bint FREE_THREADED "RAF_FREE_THREADED"
     bint unlikely "RAF_UNLIKELY" (bint condition) noexcept nogil
+    void prefetch "RAF_PREFETCH" (const void *address) noexcept
     bint is_ready "RAF_READY" (PyObject *text) noexcept
+    const char *compact_data "RAF_COMPACT_DATA" (PyObject *text) noexcept
     PyObject *load "RAF_LOAD" (PyObject **slot) noexcept
     void fill "raf_fill" (PyObject **slot, PyObject *value) noexcept
     Py_ssize_t offset_of "raf_offset" (PyObject *slot) noexcept
     Py_ssize_t int_room "raf_int_room" (PyObject *number) noexcept
     int int_bytes "raf_int_bytes" (PyObject *number, uint8_t *out, Py_ssize_t room)
     object new_match "raf_new_match" (PyObject *type, Py_ssize_t size)
-    int set_item "raf_set" (PyObject *match, Py_ssize_t index, PyObject *value) noexcept
+    bint is_spare "raf_is_spare" (PyObject *match) noexcept
+    void exchange "raf_exchange" (
+        PyObject *match, PyObject **values, Py_ssize_t size) noexcept
 
     ctypedef struct Name "raf_name":
         char text[16]
@@ -169,6 +189,7 @@ cdef extern from "Python.h":
     PyObject *Py_True
     PyObject *Py_False
     PyTypeObject *Py_TYPE(PyObject *)
+    PyObject *new_reference "Py_NewRef" (PyObject *)
     void Py_INCREF(PyObject *)
     void Py_DECREF(PyObject *)
     void Py_XDECREF(PyObject *)
@@ -182,6 +203,7 @@ cdef extern from "Python.h":
     bint PyBytes_CheckExact(PyObject *)
     bint PyAnySet_Check(PyObject *)
     bint PyUnicode_IS_ASCII(PyObject *)
+    bint is_compact "PyUnicode_IS_COMPACT_ASCII" (PyObject *)
     void *PyUnicode_DATA(PyObject *)
     int PyUnicode_KIND(PyObject *)
     uint32_t PyUnicode_READ(int kind, void *data, Py_ssize_t index) nogil
@@ -215,11 +237,13 @@ cdef enum:
     NO_MEMORY = -2
 
 cdef enum:
+    SHORT = 32  # bytes that are copied where they are written
     LARGE = 4096  # bytes of UTF-8 from which a string enters as its hash
     HUGE_TEXT = 65536  # from which that hash is made without the GIL
     STACK = 4096  # bytes that are encoded without asking for memory
     FEW = 16  # new messages of a request, likewise
     GUESS = 512  # bytes of a message, to ask for a request's memory at once
+    FIELDS = 13  # of a match
 
 cdef int MAX_DEPTH = _MAX_DEPTH
 cdef Py_ssize_t MAX_INT_BYTES = _MAX_INT_BYTES
@@ -258,24 +282,26 @@ cdef Py_ssize_t GIVEN_OFFSET = offset_of(<PyObject *>_given_slot)
 if DIGEST_OFFSET <= 0 or GIVEN_OFFSET <= 0:
     raise ImportError("pydantic no longer keeps these attributes in slots")
 
-cdef tuple _field_names = (
+cdef tuple _message_fields = (
     "role", "content", "name", "tool_calls", "tool_call_id", "refusal", "extra",
 )
-cdef PyObject *FIELDS[7]
+cdef tuple _call_fields = ("id", "name", "arguments", "type", "extra", "function_extra")
+cdef PyObject *MESSAGE_FIELDS[7]
+cdef PyObject *CALL_FIELDS[6]
 for _index in range(7):
-    FIELDS[_index] = <PyObject *>(<object>_field_names[_index])
+    MESSAGE_FIELDS[_index] = <PyObject *>(<object>_message_fields[_index])
+for _index in range(6):
+    CALL_FIELDS[_index] = <PyObject *>(<object>_call_fields[_index])
 
-cdef object _id = "id"
-cdef object _name = "name"
 cdef object _type = "type"
 cdef object _extra = "extra"
 cdef object _content = "content"
-cdef object _arguments = "arguments"
-cdef object _function_extra = "function_extra"
 
 # The parts, each on top of those above it.
 
+include "writer.pxi"
 include "values.pxi"
+include "names.pxi"
 include "fields.pxi"
 include "models.pxi"
 include "digests.pxi"

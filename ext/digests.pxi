@@ -47,7 +47,7 @@ cdef int walk(Writer *w, PyObject *message) noexcept:
     if FREE_THREADED or not is_plain(message):
         return FAULT
     slots[0] = slots[1] = slots[2] = slots[3] = slots[4] = slots[5] = NULL
-    return put_fields(w, MESSAGE, NO_NAME, slots, message, 1, False)
+    return put_message(w, slots, message, False)
 
 
 cdef int walk_frozen(Writer *w, object message) except -1:
@@ -63,9 +63,7 @@ cdef int walk_frozen(Writer *w, object message) except -1:
             slots[0] = slots[1] = slots[2] = slots[3] = slots[4] = slots[5] = NULL
             result = put_byte(w, VERSION)
             if result == OK:
-                result = put_fields(
-                    w, MESSAGE, NO_NAME, slots, <PyObject *>wire, 1, False
-                )
+                result = put_message(w, slots, <PyObject *>wire, False)
     if result == FAULT:
         rewind(w, here)
         made = ChatMessage.from_openai(wire)
@@ -193,7 +191,7 @@ def message_size(message):
 
 cdef int put_header(Writer *w, PyObject *value) noexcept:
     if PyDict_Check(value):
-        return put_fields(w, HEADER, NO_NAME, NULL, value, 1, False)
+        return put_unmarked(w, HEADER, value, 1)
     return put_value(w, value, 1)
 
 

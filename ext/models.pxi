@@ -8,12 +8,18 @@ cdef inline PyObject *field(PyObject *fields, object name) noexcept:
     return NULL if value is Py_None else value
 
 
-cdef inline PyObject *extra_of(PyObject *fields, object name) noexcept:
+cdef inline bint is_extra(PyObject *value) noexcept:
+    """Whether this is the dict that further fields are kept in."""
+    return value is not NULL and PyDict_Check(value)
+
+
+cdef inline PyObject *filled(PyObject *value) noexcept:
     """Return a dict of further fields, or NULL where there are none."""
-    cdef PyObject *value = field(fields, name)
-    if value is NULL or not PyDict_Check(value) or PyDict_GET_SIZE(value) == 0:
-        return NULL
-    return value
+    return value if is_extra(value) and PyDict_GET_SIZE(value) else NULL
+
+
+cdef inline PyObject *extra_of(PyObject *fields) noexcept:
+    return filled(field(fields, _extra))
 
 
 cdef int put_part_models(Writer *w, PyObject *parts, int depth) noexcept:
@@ -45,7 +51,7 @@ cdef bint is_marks_model(PyObject *part) noexcept:
     if fields is NULL:
         PyErr_Clear()
         return False
-    extra = extra_of(fields, _extra)
+    extra = extra_of(fields)
     answer = field(fields, _type) is NULL and extra is not NULL and only_marks(extra)
     Py_DECREF(fields)  # the part holds it
     return answer
@@ -66,7 +72,7 @@ cdef int put_part_model(Writer *w, PyObject *part, int depth) noexcept:
     if fields is NULL:
         PyErr_Clear()
         return FAULT
-    extra = extra_of(fields, _extra)
+    extra = extra_of(fields)
     slots[0] = field(fields, _type)
     slots[1] = NULL
     if slots[0] is NULL and extra is not NULL:
@@ -80,7 +86,7 @@ cdef int put_part_model(Writer *w, PyObject *part, int depth) noexcept:
             PyErr_Clear()
             result = FAULT
     if result == OK:
-        result = put_fields(w, PART, payload, slots, extra, depth, True)
+        result = put_part(w, payload, slots, extra, depth)
     Py_DECREF(fields)
     return result
 
@@ -88,51 +94,39 @@ cdef int put_part_model(Writer *w, PyObject *part, int depth) noexcept:
 cdef int put_call_models(Writer *w, PyObject *calls, int depth) noexcept:
     cdef Py_ssize_t count = PyTuple_GET_SIZE(calls)
     cdef Py_ssize_t i
-    cdef PyObject *call
-    cdef PyObject *fields
-    cdef PyObject *slots[3]
     cdef int result
     if reserve(w, 11) != OK:
         return NO_MEMORY
     put_tag(w, c"l", <size_t>count)
     for i in range(count):
-        call = PyTuple_GET_ITEM(calls, i)
-        if Py_TYPE(call) is not TOOL_CALL:
-            return FAULT
-        fields = PyObject_GenericGetDict(call, NULL)
-        if fields is NULL:
-            PyErr_Clear()
-            return FAULT
-        slots[0] = field(fields, _id)
-        slots[1] = field(fields, _type)
-        slots[2] = NULL
-        if (
-            field(fields, _name) is not NULL
-            or field(fields, _arguments) is not NULL
-            or field(fields, _function_extra) is not NULL
-        ):
-            slots[2] = call
-        result = put_fields(
-            w, CALL, NO_NAME, slots, extra_of(fields, _extra), depth + 1, True
-        )
-        Py_DECREF(fields)
+        result = put_call_model(w, PyTuple_GET_ITEM(calls, i), depth + 1)
         if result != OK:
             return result
     return OK
 
 
-cdef int put_function_model(Writer *w, PyObject *call, int depth) noexcept:
-    cdef PyObject *slots[2]
-    cdef PyObject *fields = PyObject_GenericGetDict(call, NULL)
+cdef int put_call_model(Writer *w, PyObject *call, int depth) noexcept:
+    cdef PyObject *fields
+    cdef PyObject *found[6]
+    cdef PyObject *slots[3]
     cdef int result
+    if Py_TYPE(call) is not TOOL_CALL:
+        return FAULT
+    fields = PyObject_GenericGetDict(call, NULL)
     if fields is NULL:
         PyErr_Clear()
         return FAULT
-    slots[0] = field(fields, _name)
-    slots[1] = field(fields, _arguments)
-    result = put_fields(
-        w, FUNCTION, NO_NAME, slots, extra_of(fields, _function_extra), depth, True
-    )
+    take_fields(fields, CALL_FIELDS, 6, found)
+    slots[0] = found[0]
+    slots[1] = found[3]
+    slots[2] = NULL
+    if found[1] is not NULL or found[2] is not NULL or found[5] is not NULL:
+        slots[2] = call
+    result = FAULT
+    if is_extra(found[4]) and (found[5] is NULL or is_extra(found[5])):
+        result = put_call(
+            w, slots, filled(found[4]), depth, &found[1], filled(found[5])
+        )
     Py_DECREF(fields)
     return result
 
@@ -144,35 +138,35 @@ cdef int put_message_model(Writer *w, PyObject *message) noexcept:
     if fields is NULL:
         PyErr_Clear()
         return FAULT
-    result = take_fields(fields, found)
-    if result == OK and found[1] is NULL and content_given(message):
-        found[1] = Py_None
-    if result == OK:
-        result = put_fields(w, MESSAGE, NO_NAME, found, found[6], 1, True)
+    # Messages that lie in no cache any more are read sooner.
+    prefetch(load(<PyObject **>(<char *>message + GIVEN_OFFSET)))
+    take_fields(fields, MESSAGE_FIELDS, 7, found)
+    prefetch(found[TOOL_CALLS])
+    if found[CONTENT] is NULL and content_given(message):
+        found[CONTENT] = Py_None
+    result = FAULT
+    if is_extra(found[6]):
+        result = put_message(w, found, filled(found[6]), True)
     Py_DECREF(fields)
     return result
 
 
-cdef int take_fields(PyObject *fields, PyObject **found) noexcept:
-    """Look up the seven fields; NULL stands for None, and for no `extra`."""
+cdef inline void take_fields(
+    PyObject *fields, PyObject **names, int count, PyObject **found
+) noexcept:
+    """Look up these fields; NULL stands for None, and for one that is not there."""
     cdef PyObject *key
     cdef PyObject *value
     cdef Py_ssize_t place = 0
     cdef int i
-    for i in range(7):  # in a model's dict they stand in this order
-        if not PyDict_Next(fields, &place, &key, &value) or key is not FIELDS[i]:
+    for i in range(count):  # in a model's dict they stand in this order
+        if not PyDict_Next(fields, &place, &key, &value) or key is not names[i]:
             break
         found[i] = NULL if value is Py_None else value
     else:
-        if found[6] is NULL or not PyDict_Check(found[6]):
-            return FAULT
-        if PyDict_GET_SIZE(found[6]) == 0:
-            found[6] = NULL
-        return OK
-    for i in range(6):
-        found[i] = field(fields, _field_names[i])
-    found[6] = extra_of(fields, _extra)
-    return OK
+        return
+    for i in range(count):
+        found[i] = field(fields, <object>names[i])
 
 
 cdef bint content_given(PyObject *message) noexcept:

@@ -116,7 +116,8 @@ cdef class PrefixTracker:
         cdef object header_data = None
         cdef object former_header
         cdef bint had_header
-        cdef object match = new_match(<PyObject *>_prefix_match, 13)
+        cdef PyObject *values[FIELDS]
+        cdef object match = None
         cdef object sequence = messages
         cdef Request *gone = NULL
         head.digest = head.size = 0
@@ -126,6 +127,10 @@ cdef class PrefixTracker:
             sequence = as_sequence(messages)
         if FREE_THREADED:
             sequence = tuple(sequence)
+        if not is_spare(<PyObject *>self.match):
+            match = new_match(<PyObject *>_prefix_match, FIELDS)
+        for i in range(FIELDS):
+            values[i] = NULL
         open_writer(&scratch, stack, STACK)
         open_writer(&kept, self.spare, self.spare_room)
         kept.owned = True
@@ -134,6 +139,9 @@ cdef class PrefixTracker:
         try:
             base = same_objects(self.now, <PyObject *>sequence)
             while True:
+                if base == 0 and match is None:
+                    # What runs while these are read may ask for the last answer.
+                    match = new_match(<PyObject *>_prefix_match, FIELDS)
                 count = array_size(<PyObject *>sequence) - base
                 if count > FEW and items is few:
                     items = <Item *>malloc(
@@ -161,7 +169,10 @@ cdef class PrefixTracker:
                 scratch.saved = kept.saved = 0
                 scratch.later_count = kept.later_count = 0
             had_header, former_header = self.has_header, self.header_data
-            gone = self._settle(items, count, base, &kept, header_data, &head, match)
+            gone = self._settle(items, count, base, &kept, header_data, &head, values)
+            if match is None:
+                match = self.match
+            exchange(<PyObject *>match, values, FIELDS)
             self.match = match
             if PyTuple_GET_ITEM(<PyObject *>match, 4) is Py_False:
                 match = self._explained(match, had_header, former_header)
@@ -178,6 +189,8 @@ cdef class PrefixTracker:
                 Py_XDECREF(items[i].old)
             if items is not few:
                 free(items)
+            for i in range(FIELDS):
+                Py_XDECREF(values[i])
             free_request(gone)
         return match
 
@@ -219,9 +232,9 @@ cdef class PrefixTracker:
 
     cdef Request *_settle(
         self, Item *items, Py_ssize_t count, Py_ssize_t base, Writer *kept,
-        object header_data, const Measure *head, object match,
+        object header_data, const Measure *head, PyObject **values,
     ) except? NULL:
-        """Compare, fill in the match and record; nothing here runs Python code.
+        """Compare, make the values of the match and record; no Python code runs here.
 
         Returns:
             A request to be freed when all is done, or NULL.
@@ -239,7 +252,6 @@ cdef class PrefixTracker:
         cdef bint appends, header_changed
         cdef bint has_header = header_data is not None
         cdef Item *item
-        cdef PyObject *into = <PyObject *>match
         while same < old_count and same < total and (
             now.digests[same] == items[same - base].digest
         ):
@@ -266,24 +278,23 @@ cdef class PrefixTracker:
         shared = 0 if header_changed else same
         if header_changed:
             shared_bytes = 0
-        if (
-            set_item(into, 0, PyLong_FromSsize_t(shared)) < 0
-            or set_item(into, 1, PyLong_FromUnsignedLongLong(shared_bytes)) < 0
-            or set_item(into, 2, PyLong_FromSsize_t(total)) < 0
-            or set_item(into, 3, PyLong_FromUnsignedLongLong(end)) < 0
-            or set_item(into, 4, PyBool_FromLong(appends and not header_changed)) < 0
-            or set_item(into, 7, PyBool_FromLong(header_changed)) < 0
-            or set_item(into, 8, PyLong_FromUnsignedLongLong(link)) < 0
-            or set_item(into, 9, PyLong_FromUnsignedLongLong(head.size)) < 0
-        ):
-            raise MemoryError
-        Py_INCREF(<PyObject *>_no_cause)
-        set_item(into, 10, <PyObject *>_no_cause)
-        if not appends and not header_changed:
-            if set_item(into, 5, PyLong_FromSsize_t(same)) < 0:
-                raise MemoryError
-        if now is not NULL:
-            if set_item(into, 6, PyLong_FromSsize_t(old_count)) < 0:
+        values[0] = PyLong_FromSsize_t(shared)
+        values[1] = PyLong_FromUnsignedLongLong(shared_bytes)
+        values[2] = PyLong_FromSsize_t(total)
+        values[3] = PyLong_FromUnsignedLongLong(end)
+        values[4] = PyBool_FromLong(appends and not header_changed)
+        values[5] = (
+            new_reference(Py_None) if appends or header_changed else PyLong_FromSsize_t(same)
+        )
+        values[6] = new_reference(Py_None) if now is NULL else PyLong_FromSsize_t(old_count)
+        values[7] = PyBool_FromLong(header_changed)
+        values[8] = PyLong_FromUnsignedLongLong(link)
+        values[9] = PyLong_FromUnsignedLongLong(head.size)
+        values[10] = new_reference(<PyObject *>_no_cause)
+        values[11] = new_reference(Py_None)
+        values[12] = new_reference(Py_None)
+        for i in range(FIELDS):
+            if values[i] is NULL:
                 raise MemoryError
         if now is NULL:
             now = new_request(total)

@@ -1,129 +1,13 @@
-# Bytes that grow ---------------------------------------------------------------
-
-cdef struct Later:
-    PyObject *text  # borrowed: the walked message holds it
-    size_t size  # of its UTF-8
-    size_t at  # where its hash belongs
-
-cdef struct Writer:
-    uint8_t *data
-    size_t size
-    size_t room
-    bint owned  # whether `data` was asked for, rather than somebody's stack
-    int64_t saved  # how much longer it would be with all strings in full
-    Later *later
-    Py_ssize_t later_count
-    Py_ssize_t later_room
-
-cdef struct Mark:
-    size_t size
-    int64_t saved
-    Py_ssize_t later_count
-
-
-cdef inline void open_writer(Writer *w, uint8_t *stack, size_t room) noexcept:
-    w.data = stack
-    w.size = 0
-    w.room = room
-    w.owned = False
-    w.saved = 0
-    w.later = NULL
-    w.later_count = 0
-    w.later_room = 0
-
-
-cdef inline void close_writer(Writer *w) noexcept:
-    if w.owned:
-        free(w.data)
-    free(w.later)
-
-
-cdef inline Mark mark(const Writer *w) noexcept:
-    cdef Mark here
-    here.size = w.size
-    here.saved = w.saved
-    here.later_count = w.later_count
-    return here
-
-
-cdef inline void rewind(Writer *w, Mark here) noexcept:
-    w.size = here.size
-    w.saved = here.saved
-    w.later_count = here.later_count
-
-
-cdef int grow(Writer *w, size_t more) noexcept:
-    cdef size_t room = w.room
-    cdef uint8_t *data
-    while room - w.size < more:
-        if room > <size_t>-1 // 4:
-            return NO_MEMORY
-        room = 2 * room if room else STACK
-    data = <uint8_t *>realloc(w.data if w.owned else NULL, room)
-    if data is NULL:
-        return NO_MEMORY
-    if not w.owned and w.size:
-        memcpy(data, w.data, w.size)
-    w.data = data
-    w.room = room
-    w.owned = True
-    return OK
-
-
-cdef inline int reserve(Writer *w, size_t more) noexcept:
-    if unlikely(w.room - w.size < more):
-        return grow(w, more)
-    return OK
-
-
-cdef inline void put_copy(uint8_t *to, const uint8_t *data, size_t size) noexcept:
-    """Copy a few bytes without a call."""
-    if size > 32:
-        memcpy(to, data, size)
-    elif size >= 16:
-        memcpy(to, data, 16)
-        memcpy(to + size - 16, data + size - 16, 16)
-    elif size >= 8:
-        memcpy(to, data, 8)
-        memcpy(to + size - 8, data + size - 8, 8)
-    elif size >= 4:
-        memcpy(to, data, 4)
-        memcpy(to + size - 4, data + size - 4, 4)
-    elif size:
-        to[0] = data[0]
-        to[size >> 1] = data[size >> 1]
-        to[size - 1] = data[size - 1]
-
-
-cdef inline void put_tag(Writer *w, uint8_t tag, size_t count) noexcept:
-    """Write a tag and a length, for which room is reserved (11 bytes)."""
-    w.data[w.size] = tag
-    w.size += 1
-    while count > 0x7F:
-        w.data[w.size] = (count & 0x7F) | 0x80
-        w.size += 1
-        count >>= 7
-    w.data[w.size] = <uint8_t>count
-    w.size += 1
-
-
-cdef inline int put_byte(Writer *w, uint8_t tag) noexcept:
-    if reserve(w, 1) != OK:
-        return NO_MEMORY
-    w.data[w.size] = tag
-    w.size += 1
-    return OK
-
-
-cdef inline int put_name(Writer *w, int name) noexcept:
-    if reserve(w, 16) != OK:
-        return NO_MEMORY
-    memcpy(w.data + w.size, NAMES[name].text, 16)
-    w.size += NAMES[name].size
-    return OK
-
-
 # Values ------------------------------------------------------------------------
+
+cdef inline const char *ascii_of(PyObject *text) noexcept:
+    """Return the characters of a string, or NULL where some are not ASCII."""
+    if is_compact(text):
+        return compact_data(text)
+    if is_ready(text) and PyUnicode_IS_ASCII(text):
+        return <const char *>PyUnicode_DATA(text)
+    return NULL
+
 
 ctypedef fused unit:
     uint8_t
@@ -253,20 +137,38 @@ cdef int put_wide(Writer *w, PyObject *text) noexcept:
     return OK
 
 
-cdef inline int put_text(Writer *w, PyObject *text) noexcept:
+cdef int put_long(Writer *w, PyObject *text) noexcept:
+    """Write any string: one that is not short, not ASCII, or that finds no room."""
     cdef size_t size
-    if unlikely(not is_ready(text)):
-        return FAULT
-    if unlikely(not PyUnicode_IS_ASCII(text)):
-        return put_wide(w, text)
+    cdef uint8_t *to
+    cdef const char *data = ascii_of(text)
+    if unlikely(data is NULL):
+        return put_wide(w, text) if is_ready(text) else FAULT
     size = <size_t>PyUnicode_GET_LENGTH(text)
     if unlikely(size >= LARGE):
         return put_large(w, text, size)
     if reserve(w, size + 3) != OK:
         return NO_MEMORY
-    put_tag(w, c"s", size)
-    put_copy(w.data + w.size, <const uint8_t *>PyUnicode_DATA(text), size)
-    w.size += size
+    to = put_length(w.data + w.size, c"s", size)
+    memcpy(to, data, size)
+    w.size = <size_t>(to - w.data) + size
+    return OK
+
+
+cdef inline int put_text(Writer *w, PyObject *text) noexcept:
+    cdef const char *data = ascii_of(text)
+    cdef size_t size
+    cdef uint8_t *to
+    if data is NULL:
+        return put_long(w, text)
+    size = <size_t>PyUnicode_GET_LENGTH(text)
+    if size > SHORT or w.room - w.size < SHORT + 2:
+        return put_long(w, text)
+    to = w.data + w.size
+    to[0] = c"s"
+    to[1] = <uint8_t>size
+    put_copy(to + 2, <const uint8_t *>data, size)
+    w.size += size + 2
     return OK
 
 
@@ -329,11 +231,22 @@ cdef int put_float(Writer *w, PyObject *number) noexcept:
     return OK
 
 
-cdef int put_value(Writer *w, PyObject *value, int depth) noexcept:
+cdef inline int put_value(Writer *w, PyObject *value, int depth) noexcept:
     """Write any JSON value; a container here stands on the level `depth`."""
-    cdef PyTypeObject *kind = Py_TYPE(value)
-    if kind is &PyUnicode_Type:
+    if PyUnicode_CheckExact(value):
         return put_text(w, value)
+    return put_no_text(w, value, depth)
+
+
+cdef inline int put_named(Writer *w, int name, PyObject *value, int depth) noexcept:
+    if put_name(w, name) != OK:
+        return NO_MEMORY
+    return put_value(w, value, depth)
+
+
+cdef int put_no_text(Writer *w, PyObject *value, int depth) noexcept:
+    """Write any JSON value that is most likely not text."""
+    cdef PyTypeObject *kind = Py_TYPE(value)
     if value is Py_None:
         return put_byte(w, c"n")
     if value is Py_True:

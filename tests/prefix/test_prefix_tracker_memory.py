@@ -11,6 +11,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typing_extensions import override
 
 from raf_session.errors import InvalidValueError
@@ -223,6 +225,51 @@ def test_a_touch_within_a_touch(prefix_impl: ModuleType) -> None:
     del old
     gc.collect()
     assert tracker.count == 4
+
+
+@given(
+    turns=st.lists(
+        st.tuples(st.lists(st.sampled_from("abcd"), max_size=4), st.booleans())
+    )
+)
+def test_an_answer_that_is_held_does_not_change(
+    prefix_impl: ModuleType, turns: list[tuple[list[str], bool]]
+) -> None:
+    tracker = prefix_impl.PrefixTracker()
+    known = dict(zip("abcd", models(*"abcd"), strict=True))
+    held: list[tuple[PrefixMatch, tuple[Any, ...]]] = []
+    for texts, hold in turns:
+        match = tracker.touch([known[text] for text in texts])
+        if hold:
+            held.append((match, tuple(match)))
+        del match
+        assert all(tuple(match) == told for match, told in held)
+
+
+@pytest.mark.parametrize("shared", [0, 2])
+@pytest.mark.parametrize("valid", [True, False])
+def test_an_answer_that_is_asked_for_within_a_touch(
+    prefix_impl: ModuleType,
+    shared: int,
+    valid: bool,
+) -> None:
+    tracker = prefix_impl.PrefixTracker()
+    old = models("a", "b")
+    tracker.touch(old)
+    held: list[tuple[PrefixMatch, tuple[Any, ...]]] = []
+    content = {"role": "user" if valid else "nobody", "content": "c"}
+
+    def act() -> None:
+        held.append((tracker.last, tuple(tracker.last)))
+
+    request = [*old[:shared], Meddler(content, act), user("d")]
+    if valid:
+        assert tracker.touch(request) is tracker.last
+    else:
+        with pytest.raises(ValueError, match="role"):
+            tracker.touch(request)
+    assert held
+    assert all(match.messages == 2 and tuple(match) == told for match, told in held)
 
 
 def test_a_list_that_changes_while_it_is_read(prefix_impl: ModuleType) -> None:

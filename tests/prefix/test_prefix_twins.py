@@ -257,6 +257,20 @@ def _assert_as_model(twin: ModuleType, name: str, message: Any, made: Any) -> No
         assert made == model
 
 
+@pytest.mark.parametrize("where", ["id", "name", "extra", "function_extra"])
+@pytest.mark.parametrize("value", [b"", {"k": 1}, [("k", 1)], None, 5])
+def test_calls_that_were_tampered_with(
+    prefix_twins: Twins, where: str, value: Any
+) -> None:
+    function = {"name": "f", "arguments": "{}"}
+    call = {"id": "c", "type": "function", "function": function}
+    message = ChatMessage.from_openai({"role": "assistant", "tool_calls": [call]})
+    assert message.tool_calls
+    message.tool_calls[0].__dict__[where] = value
+    answers = [outcome(twin.encode_message, message) for twin in prefix_twins]
+    assert answers[0] == answers[1]
+
+
 @pytest.mark.parametrize(
     "number", [2**14279 - 1, -(2**14279), 2**14279, -(2**14279) - 1]
 )
