@@ -1,4 +1,4 @@
-"""Stored rows as entries, compiled; `raf_session._stored_py` does the same.
+"""Stored rows as entries, and back, compiled; `raf_session._stored_py` does the same.
 
 Messages of text and of calls, as nearly all are, are made here; of everything else the
 twin in Python makes the entry.
@@ -9,16 +9,17 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_Substring
+from libc.string cimport memcpy
 
-from raf_session._stored_py import EVENT_FIELDS, NO_EVENT, entry_of
+from raf_session._stored_py import ASKED, EVENT_FIELDS, NO_EVENT, SAID, Row, entry_of
 from raf_session.calls import ToolCall
-from raf_session.entries import Entry, EntryKind
+from raf_session.entries import Counts, Entry, EntryKind
 from raf_session.frozen import EMPTY
-from raf_session.json_text import load_written
+from raf_session.json_text import dump_text, load_written
 from raf_session.messages import DEFAULTS, TEXT_FIELDS, ChatMessage, MessageRole
 from raf_session.parts import FrozenModel
 
-__all__ = ("read_entries",)
+__all__ = ("plain_text", "read_entries", "row_of", "stored_entries")
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
@@ -33,6 +34,7 @@ cdef extern from "Python.h":
     void PyUnicode_WRITE(int, void *, Py_ssize_t, Py_UCS4)
     Py_UCS4 PyUnicode_READ(int, void *, Py_ssize_t)
     Py_ssize_t PyUnicode_GET_LENGTH(object)
+    bint PyUnicode_IS_ASCII(object)
 
 
 class _Template:
@@ -48,6 +50,14 @@ cdef dict template(dict fields):
 
 cdef dict _kinds = {kind.value: kind for kind in EntryKind}
 cdef dict _roles = {role.value: role for role in MessageRole}
+cdef dict _kind_names = {kind: kind.value for kind in EntryKind}
+cdef object _row_type = Row
+cdef object _said = SAID
+cdef object _asked = ASKED
+cdef object _user = MessageRole.USER
+cdef dict _beginnings = {
+    role: f'{{"message":{{"role":"{role.value}","content":' for role in MessageRole
+}
 cdef dict _defaults = template(DEFAULTS)
 cdef dict _call_defaults = template(
     dict.fromkeys(ToolCall.model_fields) | {"extra": EMPTY}
@@ -86,6 +96,99 @@ def read_entries(rows, decode=None):
         entry = known_entry(row, <dict>event) if type(event) is dict else None
         entries.append(entry_of(row, event) if entry is None else entry)
     return tuple(entries)
+
+
+def plain_text(entry):
+    """Return the body of an entry that is a message of role and text alone.
+
+    `None`: there is more to it.
+    """
+    if type(entry) is not _entry_type:
+        return None
+    cdef tuple values = <tuple>entry
+    cdef object message = values[2]
+    cdef Py_ssize_t i
+    if type(message) is not _message_type:
+        return None
+    for i in range(8):
+        if values[3 + i] is not _no_event[i]:
+            return None
+    cdef dict fields = message.__dict__
+    cdef object text = fields["content"]
+    if type(text) is not str or message.__pydantic_fields_set__ != _text_alone:
+        return None
+    cdef object beginning = _beginnings.get(fields["role"])
+    if beginning is None:
+        return None
+    if not PyUnicode_IS_ASCII(text) or not readable(text):
+        return f"{beginning}{dump_text(text)}}}}}"
+    cdef Py_ssize_t first = PyUnicode_GET_LENGTH(beginning)
+    cdef Py_ssize_t size = PyUnicode_GET_LENGTH(text)
+    cdef object body = PyUnicode_New(first + size + 4, 127)
+    cdef char *target = <char *>PyUnicode_DATA(body)
+    memcpy(target, PyUnicode_DATA(beginning), first)
+    target[first] = c'"'
+    memcpy(target + first + 1, PyUnicode_DATA(text), size)
+    memcpy(target + first + 1 + size, <char *>b'"}}', 3)
+    return body
+
+
+cdef bint readable(object text) noexcept:
+    """Tell whether ASCII text stands in JSON as it is."""
+    cdef unsigned char *data = <unsigned char *>PyUnicode_DATA(text)
+    cdef unsigned char odd = 0, c
+    cdef Py_ssize_t i
+    for i in range(PyUnicode_GET_LENGTH(text)):
+        c = data[i]
+        odd |= (c < 0x20) | (c == c'"') | (c == c'\\')
+    return not odd
+
+
+def row_of(str body, entry, seq, stored_at, left_at=0):
+    """Return the row of an entry at its place; its counts are the entry's own."""
+    cdef object message = entry.message, counts
+    if message is None or entry.usage is not None:
+        counts = Counts.of((entry,))
+    else:
+        counts = _asked if message.role is _user else _said
+    cdef object row = (<PyTypeObject *>_row_type).tp_alloc(
+        <PyTypeObject *>_row_type, 7
+    )
+    fill(row, 0, seq)
+    fill(row, 1, left_at)
+    fill(row, 2, entry.id)
+    fill(row, 3, _kind_names[entry.kind])
+    fill(row, 4, stored_at)
+    fill(row, 5, body)
+    fill(row, 6, counts)
+    return row
+
+
+def stored_entries(entries, rows):
+    """Return the entries with the places and times of their rows."""
+    cdef list theirs = list(entries), found = list(rows)
+    cdef Py_ssize_t n
+    if len(theirs) != len(found):
+        raise ValueError(f"{len(theirs)} entries for {len(found)} rows")
+    for n in range(len(found)):
+        found[n] = placed(theirs[n], found[n])
+    return tuple(found)
+
+
+cdef object placed(object entry, object row):
+    if type(entry) is not _entry_type or type(row) is not _row_type:
+        return entry.stored(row[0], row[4], row[1])
+    cdef tuple fields = <tuple>entry, place = <tuple>row
+    cdef object made = (<PyTypeObject *>_entry_type).tp_alloc(
+        <PyTypeObject *>_entry_type, WIDTH
+    )
+    cdef Py_ssize_t i
+    for i in range(11):
+        fill(made, i, fields[i])
+    fill(made, 11, place[0])
+    fill(made, 12, place[4])
+    fill(made, 13, place[1])
+    return made
 
 
 # Entries ----------------------------------------------------------------------------

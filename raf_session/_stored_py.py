@@ -1,21 +1,51 @@
-"""Stored rows as entries, in pure Python; ``ext/_stored.pyx`` does the same."""
+"""Stored rows as entries, and back, in pure Python; ``ext/_stored.pyx`` does it too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from raf_session.changes import StateDelta
-from raf_session.entries import Entry, EntryKind, raw_entry
+from raf_session.entries import Counts, Entry, EntryKind, raw_entry, raw_tuple
 from raf_session.frozen import EMPTY, freeze_json
-from raf_session.json_text import load_written
-from raf_session.messages import ChatMessage, MessageSource, Usage
+from raf_session.json_text import dump_text, load_written
+from raf_session.messages import ChatMessage, MessageRole, MessageSource, Usage
 
-__all__ = ("EVENT_FIELDS", "NO_EVENT", "RawRow", "entry_of", "read_entries")
+__all__ = (
+    "EVENT_FIELDS",
+    "NO_EVENT",
+    "RawRow",
+    "Row",
+    "entry_of",
+    "plain_text",
+    "read_entries",
+    "row_of",
+    "stored_entries",
+)
+
+
+class Row(NamedTuple):
+    """An entry as it is stored."""
+
+    seq: int
+    left_at: int
+    """0 while it is active, else the revision that archived it."""
+    id: str
+    kind: str
+    stored_at: int
+    """Microseconds since the epoch."""
+    body: str
+    counts: Counts
+
 
 RawRow: TypeAlias = tuple[int, int, str, str, int, str, Any]
-"""The fields of `encoding.Row`; reading does not look at the counts."""
+"""The fields of `Row`; reading does not look at the counts."""
+
+SAID: Final = Counts(entries=1, messages=1)
+"""The counts of a message."""
+ASKED: Final = Counts(entries=1, messages=1, conversations=1)
+"""The counts of a message of the user's."""
 
 EVENT_FIELDS: Final = ("author", "invocation_id", "branch", "timestamp")
 """What stands in an event as it stands in an entry, from place 3 on."""
@@ -24,6 +54,53 @@ NO_EVENT: Final = (*(None,) * 6, EMPTY, EMPTY)
 """What stands in an entry that is a message alone, from place 3 on."""
 
 _KINDS: Final = {kind.value: kind for kind in EntryKind}
+_KIND_NAMES: Final = {kind: kind.value for kind in EntryKind}
+_USER: Final = MessageRole.USER  # a member of an enumeration is looked up slowly
+_TEXT_ALONE: Final = {"role", "content"}
+_BEGINNINGS: Final = {
+    role: f'{{"message":{{"role":"{role.value}","content":' for role in MessageRole
+}
+
+
+def plain_text(entry: Entry) -> str | None:
+    """Return the body of an entry that is a message of role and text alone.
+
+    `None`: there is more to it.
+    """
+    message = entry.message
+    if type(message) is ChatMessage and entry[3:11] == NO_EVENT:
+        role, content = message.role, message.content
+        if type(content) is str and message.__pydantic_fields_set__ == _TEXT_ALONE:
+            return f"{_BEGINNINGS[role]}{dump_text(content)}}}}}"
+    return None
+
+
+def row_of(body: str, entry: Entry, seq: int, stored_at: int, left_at: int = 0) -> Row:
+    """Return the row of an entry at its place; its counts are the entry's own."""
+    message = entry.message
+    if message is None or entry.usage is not None:
+        counts = Counts.of((entry,))
+    else:
+        counts = ASKED if message.role is _USER else SAID
+    kind = _KIND_NAMES[entry.kind]
+    row: Row = raw_tuple(Row, (seq, left_at, entry.id, kind, stored_at, body, counts))
+    return row
+
+
+def stored_entries(
+    entries: Sequence[Entry], rows: Sequence[RawRow]
+) -> tuple[Entry, ...]:
+    """Return the entries with the places and times of their rows.
+
+    Raises:
+        ValueError: they are not as many.
+    """
+    if len(entries) != len(rows):
+        raise ValueError(f"{len(entries)} entries for {len(rows)} rows")
+    return tuple(
+        entry.stored(row[0], row[4], row[1])
+        for entry, row in zip(entries, rows, strict=True)
+    )
 
 
 def read_entries(

@@ -45,5 +45,5 @@ def to_micros(moment: datetime) -> int:
 
 def from_micros(micros: int) -> datetime:
     """Return the moment that many microseconds after `UNIX_EPOCH`."""
-    # Split first: `timedelta` takes three times as long over one large number.
-    return UNIX_EPOCH + timedelta(0, *divmod(micros, 1_000_000))
+    # A product: `timedelta` itself takes twice as long to take its arguments.
+    return UNIX_EPOCH + _MICROSECOND * micros

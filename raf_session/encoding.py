@@ -5,46 +5,43 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from raf_session._stored_py import EVENT_FIELDS, NO_EVENT, RawRow, entry_of
-from raf_session.entries import Counts, Entry
+from raf_session._stored_py import EVENT_FIELDS, NO_EVENT, RawRow, Row, entry_of
+from raf_session.entries import Entry
 from raf_session.errors import EntryTooLargeError, SessionDamagedError
 from raf_session.journal import Codec
-from raf_session.json_text import dump_json, dump_text, load_written
+from raf_session.json_text import dump_json, load_written
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage
 from raf_session.raf_json import format_time
 
-__all__ = ("BODY_VERSION", "BodyFormat", "RawRow", "Row")
+__all__ = (
+    "BODY_VERSION",
+    "BodyFormat",
+    "RawRow",
+    "Row",
+    "row_of",
+    "stored_entries",
+)
 
 BODY_VERSION: Final = 1
 """The version of the JSON that `BodyFormat` writes."""
 
-_TEXT_ALONE: Final = {"role", "content"}
 _NO_FIELDS: Final = (None,) * 4
 
 if TYPE_CHECKING or os.environ.get("RAF_SESSION_PURE") == "1":
-    from raf_session._stored_py import read_entries
+    from raf_session._stored_py import plain_text, read_entries, row_of, stored_entries
 else:
     try:
-        from raf_session._stored import read_entries
+        from raf_session._stored import plain_text, read_entries, row_of, stored_entries
     except ModuleNotFoundError:  # a pure build; a broken one still raises
-        from raf_session._stored_py import read_entries
-
-
-class Row(NamedTuple):
-    """An entry as it is stored."""
-
-    seq: int
-    left_at: int
-    """0 while it is active, else the revision that archived it."""
-    id: str
-    kind: str
-    stored_at: int
-    """Microseconds since the epoch."""
-    body: str
-    counts: Counts
+        from raf_session._stored_py import (
+            plain_text,
+            read_entries,
+            row_of,
+            stored_entries,
+        )
 
 
 class BodyFormat:
@@ -67,14 +64,20 @@ class BodyFormat:
         Raises:
             EntryTooLargeError: it is over the limit.
         """
-        text = _event_text(entry)
+        text = plain_text(entry)  # most messages, at a tenth of the cost
+        if text is None:
+            text = dump_json(_event_to_json(entry))
         if self._codec is not None:
             coded = self._codec.encode(text.encode())
             text = f'"{base64.b64encode(coded).decode()}"'
+        if 4 * len(text) > self._limit:  # as many bytes as it may have at most
+            self._check_size(entry, text)
+        return text
+
+    def _check_size(self, entry: Entry, text: str) -> None:
         size = len(text) if text.isascii() else len(text.encode())
         if size > self._limit:
             raise EntryTooLargeError(entry.id, size, self._limit)
-        return text
 
     def same(self, key: SessionKey, row: Row, entry: Entry) -> bool:
         """Tell whether a stored row holds this very event.
@@ -122,14 +125,8 @@ class BodyFormat:
 
 
 def _event_text(entry: Entry) -> str:
-    message = entry.message
-    if type(message) is ChatMessage and entry[3:11] == NO_EVENT:
-        role, content = message.role, message.content
-        if type(content) is str and message.__pydantic_fields_set__ == _TEXT_ALONE:
-            # Most messages, at a third of the cost.
-            text = dump_text(content)
-            return f'{{"message":{{"role":"{role!s}","content":{text}}}}}'
-    return dump_json(_event_to_json(entry))
+    text = plain_text(entry)
+    return dump_json(_event_to_json(entry)) if text is None else text
 
 
 def _event_to_json(entry: Entry) -> dict[str, Any]:

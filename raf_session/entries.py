@@ -99,7 +99,7 @@ class Entry(_EntryFields):
         """
         if message is not None and not isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValueError("message", "not a ChatMessage")
-        entry: Self = _raw(
+        entry: Self = raw_tuple(
             cls,
             (
                 check_name(id, "id"),
@@ -123,10 +123,8 @@ class Entry(_EntryFields):
     @classmethod
     def of(cls, message: ChatMessage, id: str) -> Self:  # noqa: A002
         """Return the plain entry of a message, unchecked: the id is known to be one."""
-        entry: Self = _raw(
-            cls,
-            (id, EntryKind.MESSAGE, message, *_NO_EVENT, EMPTY, EMPTY, 0, None, 0),
-        )
+        said = id, _MESSAGE, message
+        entry: Self = raw_tuple(cls, said + _NO_EVENT)
         return entry
 
     @classmethod
@@ -155,7 +153,8 @@ class Entry(_EntryFields):
 
     def stored(self, seq: int, stored_us: int, left_at: int = 0) -> Self:
         """Return it as the journal keeps it: with its place and time."""
-        entry: Self = _raw(type(self), (*self[:11], seq, stored_us, left_at))
+        place = seq, stored_us, left_at
+        entry: Self = raw_tuple(type(self), self[:11] + place)
         return entry
 
     @property
@@ -169,17 +168,19 @@ def new_id() -> str:
 
     Ids that were drawn one after another stand together in an index.
     """
-    return f"{time_ns():016x}{urandom(8).hex()}"
+    return (time_ns().to_bytes(8, "big") + urandom(8)).hex()
 
 
-_NO_EVENT = (None,) * 6
-_raw: Callable[[Any, tuple[Any, ...]], Any] = cast("Any", tuple).__new__
+_MESSAGE: Final = EntryKind.MESSAGE  # a member of an enumeration is looked up slowly
+_NO_EVENT: Final = (*(None,) * 6, EMPTY, EMPTY, 0, None, 0)
+"""What stands in the entry of a message alone, behind it."""
+raw_tuple: Callable[[Any, tuple[Any, ...]], Any] = cast("Any", tuple).__new__
 """Makes a named tuple of fields that are known to be valid and frozen."""
 
 
 def raw_entry(fields: tuple[Any, ...]) -> Entry:
     """Return the entry of all its fields in order, unchecked."""
-    entry: Entry = _raw(Entry, fields)
+    entry: Entry = raw_tuple(Entry, fields)
     return entry
 
 
@@ -229,21 +230,21 @@ class Counts(NamedTuple):
                 conversations += message.role is _USER
             if usage is not None:
                 tokens += usage.total_tokens
-        made: Self = _raw(cls, (n, messages, conversations, tokens))
+        made: Self = raw_tuple(cls, (n, messages, conversations, tokens))
         return made
 
     def plus(self, other: Counts) -> Counts:
         """Return the sum, field by field."""
         a, b, c, d = self
         e, f, g, h = other
-        counts: Counts = _raw(Counts, (a + e, b + f, c + g, d + h))
+        counts: Counts = raw_tuple(Counts, (a + e, b + f, c + g, d + h))
         return counts
 
     def minus(self, other: Counts) -> Counts:
         """Return the difference, field by field."""
         a, b, c, d = self
         e, f, g, h = other
-        counts: Counts = _raw(Counts, (a - e, b - f, c - g, d - h))
+        counts: Counts = raw_tuple(Counts, (a - e, b - f, c - g, d - h))
         return counts
 
 

@@ -29,17 +29,18 @@ __all__ = ("JournaledSession", "check_messages", "read_or_create")
 
 _TRIES: Final = 100
 _Call: TypeAlias = Callable[[Change], Awaitable[Commit]]
-
-
-def _as_it_is(change: Change) -> Change:
-    return change
+_Also: TypeAlias = Callable[[Change], Change]
 
 
 def check_messages(messages: Sequence[object]) -> None:
     """Raise `TypeError` where one of these is no `ChatMessage`."""
     for message in messages:
         if not isinstance(message, ChatMessage):
-            raise TypeError(f"{type(message).__name__} is not a ChatMessage")
+            raise _no_message(message)
+
+
+def _no_message(value: object) -> TypeError:
+    return TypeError(f"{type(value).__name__} is not a ChatMessage")
 
 
 async def read_or_create(
@@ -147,23 +148,31 @@ class JournaledSession(ReplicaSession):
             await self._append(messages)
 
     def _append(self, messages: Sequence[ChatMessage]) -> Awaitable[None]:
-        check_messages(messages)
-        return self._append_entries([Entry.of(m, m.id or new_id()) for m in messages])
+        entries: list[Entry] = []
+        for message in messages:
+            if not isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise _no_message(message)
+            entries.append(Entry.of(message, message.id or new_id()))
+        return self._append_entries(entries)
 
     def _append_entries(
-        self, entries: Sequence[Entry], also: Callable[[Change], Change] = _as_it_is
+        self, entries: Sequence[Entry], also: _Also | None = None
     ) -> Awaitable[None]:
         """Store entries, with what is pending and what `also` adds to that."""
-        return self._write(
-            lambda change: self._journal.append(
-                self._head.key,
+
+        def call(change: Change) -> Awaitable[Commit]:
+            head = self._head
+            return self._journal.append(
+                head.key,
                 entries,
-                change=also(change),
-                expected_revision=self._expected,
-                incarnation=self._head.incarnation,
-            ),
-            entries=entries,
-        )
+                change=change if also is None else also(change),
+                expected_revision=None if self._turn is None else self._seen.revision,
+                incarnation=head.incarnation,
+            )
+
+        if self._turn is None:
+            return self._write_all(call)
+        return self._write_in_turn(self._turn, call, entries)
 
     @override
     async def get_messages(self) -> list[ChatMessage]:
@@ -216,7 +225,7 @@ class JournaledSession(ReplicaSession):
             StaleSessionError: `exclusive`, and somebody else wrote.
         """
         if self.dirty:
-            await self._update(_as_it_is)
+            await self._update()
 
     async def refresh(self) -> None:
         """Read what others wrote; moves no time.
@@ -263,44 +272,29 @@ class JournaledSession(ReplicaSession):
     def _expected(self) -> int | None:
         return None if self._turn is None else self._seen.revision
 
-    async def _update(self, also: Callable[[Change], Change]) -> None:
+    async def _update(self, also: _Also | None = None) -> None:
         await self._write(self._updating(also))
 
-    def _updating(self, also: Callable[[Change], Change]) -> _Call:
+    def _updating(self, also: _Also | None = None) -> _Call:
         return lambda change: self._journal.update(
             self._head.key,
-            also(change),
+            change if also is None else also(change),
             expected_revision=self._expected,
             incarnation=self._head.incarnation,
         )
 
-    def _write(
-        self,
-        call: _Call,
-        *,
-        clears: bool = False,
-        entries: Sequence[Entry] = (),
-    ) -> Awaitable[None]:
-        """Run a write that carries what is pending, and take over what it did.
-
-        Where it fails, what is pending stays so.
-
-        Args:
-            call: the write.
-            clears: whether it erases the history.
-            entries: those that it appends.
-        """
+    def _write(self, call: _Call, *, clears: bool = False) -> Awaitable[None]:
         if self._turn is None:
             return self._write_all(call, clears=clears)
-        return self._write_in_turn(self._turn, call, entries, clears=clears)
+        return self._write_in_turn(self._turn, call, clears=clears)
 
     async def _write_in_turn(
         self,
         turn: Turn,
         call: _Call,
-        entries: Sequence[Entry],
+        entries: Sequence[Entry] = (),
         *,
-        clears: bool,
+        clears: bool = False,
     ) -> None:
         async with turn.taken():
             await self._settle()
@@ -330,7 +324,15 @@ class JournaledSession(ReplicaSession):
             self._seen = head
         self._doubtful = []
 
-    async def _write_all(self, call: _Call, *, clears: bool) -> None:
+    async def _write_all(self, call: _Call, *, clears: bool = False) -> None:
+        """Run a write that carries what is pending, and take over what it did.
+
+        Where it fails, what is pending stays so.
+
+        Args:
+            call: the write.
+            clears: whether it erases the history.
+        """
         known = self._head
         pending = self._take_pending(clears=clears)
         change = pending.change
@@ -348,11 +350,11 @@ class JournaledSession(ReplicaSession):
             raise
         if self._turn is not None:
             self._see(commit)
-        if commit.repeated and change is not NO_CHANGE:
+        if change is not NO_CHANGE and commit.repeated:
             # The entries were stored already; what is pending was not.
             self._put_back(pending)
             await self._read()
-            await self._write_all(self._updating(_as_it_is), clears=False)
+            await self._write_all(self._updating())
         elif not self._follows(commit, pending, known, clears=clears):
             await self._read(whole=pending.went_back(known, commit))
 

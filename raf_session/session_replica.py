@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from raf_session.changes import NO_CHANGE, Change, RequestRecord, StateDelta
 from raf_session.clock import Clock
-from raf_session.entries import Record, SessionHead
+from raf_session.entries import Record, SessionHead, raw_tuple
 from raf_session.errors import SessionNotFoundError
 from raf_session.frozen import FrozenDict, FrozenJson
 from raf_session.journal import Commit
@@ -154,35 +154,38 @@ class ReplicaSession(ViewSession):
             clears: whether it was a clear.
         """
         with self._lock:
-            seen, head = self._head, commit.head
+            seen = self._head
+            head, entries, repeated = commit
+            revision = head.revision
             if clears:
                 self.restore_request(None)
                 self._stored_request = None
             elif pending.request is not None:
                 self._stored_request = pending.request
-            if pending.went_back(known, commit):
+            if revision <= known.revision and pending.went_back(known, commit):
                 return False
-            if head.revision < seen.revision:
+            if revision < seen.revision:
                 return True  # a refresh was faster
             stored = self._stored_request
             stated = pending is not _NOTHING and bool(pending.providers)
-            grown = head.revision - seen.revision
+            grown = revision - seen.revision
             if clears:
                 spliced = head.spliced_at > seen.spliced_at
                 alone = grown == (spliced or stated) and not head.active.entries
             else:
                 alone = (
-                    not commit.repeated
-                    and grown == (bool(commit.entries) or stated)
+                    not repeated
+                    and grown == (bool(entries) or stated)
                     and head.spliced_at == seen.spliced_at
-                    and head.last_seq == seen.last_seq + len(commit.entries)
+                    and head.last_seq == seen.last_seq + len(entries)
                 )
             if not alone or head.request_hash != (stored and stored.hash):
                 return False
             log = MessageLog() if clears else self._view.log
-            for entry in commit.entries:
-                if entry.message is not None:
-                    log.add(entry.message, entry.id)
+            for entry in entries:
+                message = entry.message
+                if message is not None:
+                    log.add(message, entry.id)
             self._show(head, log)
             return True
 
@@ -222,13 +225,12 @@ class ReplicaSession(ViewSession):
 
     def _show(self, head: SessionHead, log: MessageLog) -> None:
         self._head = head
-        view = self._view
-        self._view = SessionView(
+        kept = self._view[5:]  # the states
+        shown = (
             log,
             len(log.messages),
             head.created_at,
             head.updated_at,
             head.last_active_at,
-            view.providers,
-            view.state,
         )
+        self._view = raw_tuple(SessionView, shown + kept)

@@ -1,4 +1,4 @@
-"""Stored rows as entries: the compiled reader and the one in Python are one."""
+"""Stored rows as entries, and back: what is compiled and its twin in Python are one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from test_values_messages import JSON, TEXT, WIRE
 from test_values_rules import ENTRIES, KEY, PLAIN
 
 from raf_session import _stored_py
-from raf_session.encoding import Row
+from raf_session.encoding import Row, _event_to_json
 from raf_session.entries import Counts, Entry, EntryKind
 from raf_session.errors import SessionDamagedError
-from raf_session.messages import ChatMessage
+from raf_session.json_text import dump_json
+from raf_session.messages import ChatMessage, MessageRole
 
 EXTENSION = "raf_session._stored"
 KINDS = st.sampled_from([kind.value for kind in EntryKind])
@@ -176,6 +177,53 @@ def test_twins_read_the_same_calls(
     message = {"role": "assistant", "content": None, "tool_calls": calls, **fields}
     row = (1, 0, "e", "message", 5, json.dumps({"message": message}), None)
     assert outcome(compiled, [row]) == outcome(_stored_py, [row])
+
+
+@given(ENTRIES)
+def test_twins_write_plain_messages_as_the_encoder_does(
+    compiled: ModuleType, entry: Entry
+) -> None:
+    text = dump_json(_event_to_json(entry))
+    assert PLAIN.encode(entry) == text
+    for module in (compiled, _stored_py):
+        assert module.plain_text(entry) in {None, text}
+
+
+@given(
+    st.sampled_from(MessageRole),
+    st.text(st.sampled_from('an\\"/ \n\x00\x1f\x7fé漢😀\ud800') | st.characters()),
+)
+def test_twins_write_every_text(
+    compiled: ModuleType, role: MessageRole, text: str
+) -> None:
+    entry = Entry("e", message=ChatMessage(role=role, content=text))
+    body = dump_json({"message": {"role": role.value, "content": text}})
+    assert compiled.plain_text(entry) == body
+    assert _stored_py.plain_text(entry) == body
+    assert type(body) is type(compiled.plain_text(entry)) is str
+
+
+@given(ENTRIES, st.integers(1, 1 << 62), st.integers(0, 9))
+def test_twins_make_the_same_rows_and_entries_of_them(
+    compiled: ModuleType, entry: Entry, seq: int, left_at: int
+) -> None:
+    rows = [
+        module.row_of("{}", entry, seq, 5, left_at) for module in (compiled, _stored_py)
+    ]
+    assert rows[0] == rows[1]
+    assert rows[0] == (
+        *(seq, left_at, entry.id, entry.kind.value, 5, "{}"),
+        Counts.of([entry]),
+    )
+    assert {type(row) for row in rows} == {Row}
+    assert {type(row.kind) for row in rows} == {str}
+    for module in (compiled, _stored_py):
+        (stored,) = module.stored_entries([entry], rows[:1])
+        assert type(stored) is Entry
+        assert stored == entry.stored(seq, 5, left_at)
+        assert module.stored_entries((entry,), [tuple(rows[0])]) == (stored,)
+        with pytest.raises(ValueError, match="2 entries for 1 rows"):
+            module.stored_entries([entry, entry], rows[:1])
 
 
 def test_what_was_read_lives_and_dies_like_what_was_made(compiled: ModuleType) -> None:

@@ -6,16 +6,12 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Final
 
-from raf_session.encoding import Row
+from raf_session.encoding import Row, row_of, stored_entries
 from raf_session.entries import Counts, Entry
-from raf_session.messages import MessageRole
 
 __all__ = ("first_rows", "new_rows", "stored", "total")
 
 NO_COUNTS: Final = Counts()
-_SAID: Final = Counts(entries=1, messages=1)
-_ASKED: Final = Counts(entries=1, messages=1, conversations=1)
-_USER: Final = MessageRole.USER  # a member of an enumeration is looked up slowly
 
 
 def total(rows: Iterable[Row]) -> Counts:
@@ -43,27 +39,13 @@ def new_rows(
         now: the journal's time.
         not_before: when the entry in front was stored.
     """
-    return list(map(_row, bodies, entries, places, repeat(max(now, not_before))))
-
-
-def _row(body: str, entry: Entry, seq: int, stored_at: int, left_at: int = 0) -> Row:
-    message = entry.message
-    if message is None or entry.usage is not None:
-        counts = Counts.of((entry,))
-    else:
-        counts = _ASKED if message.role is _USER else _SAID
-    # `kind.value` would cost as much as all else here.
-    kind = str(entry.kind)
-    return Row(seq, left_at, entry.id, kind, stored_at, body, counts)
+    times = repeat(max(now, not_before))
+    return list(map(row_of, bodies, entries, places, times))
 
 
 def stored(entries: Sequence[Entry], rows: Sequence[Row]) -> tuple[Entry, ...]:
     """Return the entries with the places and times of their rows."""
-    return tuple(map(_stored, entries, rows))
-
-
-def _stored(entry: Entry, row: Row) -> Entry:
-    return entry.stored(row.seq, row.stored_at, row.left_at)
+    return stored_entries(entries, rows)
 
 
 def first_rows(
@@ -89,7 +71,7 @@ def first_rows(
     for seq, (body, entry) in enumerate(zip(bodies, archived, strict=False), 1):
         moment = latest if entry.stored_us is None else entry.stored_us
         latest = max(latest, moment)
-        old.append(_row(body, entry, seq, moment, left_at=1))
+        old.append(row_of(body, entry, seq, moment, left_at=1))
     n = len(archived)
     front = 0
     young: list[Row] = []
@@ -97,5 +79,5 @@ def first_rows(
         moment = latest if entry.stored_us is None else max(entry.stored_us, front)
         front = moment
         latest = max(latest, moment)
-        young.append(_row(body, entry, seq, moment))
+        young.append(row_of(body, entry, seq, moment))
     return old, young

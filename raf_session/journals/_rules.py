@@ -10,7 +10,7 @@ from datetime import datetime
 from raf_session.changes import NO_CHANGE, Change, SessionStatus, StateDelta
 from raf_session.clock import Clock, from_micros, to_micros, utc, utc_now
 from raf_session.encoding import BODY_VERSION, Row
-from raf_session.entries import Counts, SessionHead
+from raf_session.entries import Counts, SessionHead, raw_tuple
 from raf_session.errors import (
     SchemaVersionError,
     SessionNotFoundError,
@@ -70,7 +70,7 @@ class Rules:
         """
         if head is None:
             raise SessionNotFoundError(key, "missing")
-        if self.sessions.head_expired(head, now):
+        if self.sessions.enabled and self.sessions.head_expired(head, now):
             raise SessionNotFoundError(key, "expired")
         if incarnation is not None and head.incarnation != incarnation:
             raise SessionNotFoundError(key, "replaced")
@@ -139,9 +139,10 @@ class Rules:
         # By position, in one go: `_replace` would cost as much as all else here.
         (
             key, incarnation, revision, created_at, updated_at, last_active_at, pinned,
-            last_seq, spliced_at, active, ever, *rest,
+            last_seq, spliced_at, active, ever, title, model, status, labels,
+            session_type, forked_from, schema, n, request_hash, header, format_,
         ) = head  # fmt: skip
-        counts = total(rows)
+        counts = rows[0].counts if len(rows) == 1 else total(rows)
         unbroken = active == ever  # nothing left the window yet
         revision += 1
         active = active.plus(counts)
@@ -150,23 +151,17 @@ class Rules:
             spliced_at = revision
             active = active.minus(trimmed)
         moment = from_micros(now)
-        head = SessionHead._make(
-            (
-                key,
-                incarnation,
-                revision,
-                created_at,
-                max(updated_at, change.updated_at or moment),
-                max(last_active_at, change.touch or moment),
-                pinned,
-                last_seq + len(rows),
-                spliced_at,
-                active,
-                ever,
-                *rest,
-            )
-        )
-        return head if change is NO_CHANGE else described(head, change)
+        if (updated := change.updated_at or moment) > updated_at:
+            updated_at = updated
+        if (active_at := change.touch or moment) > last_active_at:
+            last_active_at = active_at
+        fields = (
+            key, incarnation, revision, created_at, updated_at, last_active_at, pinned,
+            last_seq + len(rows), spliced_at, active, ever, title, model, status,
+            labels, session_type, forked_from, schema, n, request_hash, header, format_,
+        )  # fmt: skip
+        after: SessionHead = raw_tuple(SessionHead, fields)
+        return after if change is NO_CHANGE else described(after, change)
 
     def spliced(
         self,
