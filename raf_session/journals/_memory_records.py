@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from raf_session.clock import to_micros
 from raf_session.encoding import Row
 from raf_session.entries import Entry, SessionHead
 from raf_session.frozen import FrozenDict
-from raf_session.keys import SessionKey
 
-__all__ = ("MemoryScope", "MemorySession", "by_name", "rank")
+__all__ = ("MemoryScope", "MemorySession", "by_name")
 
 
 @dataclass(slots=True)
@@ -29,10 +27,6 @@ class MemorySession:
 
     def index(self) -> None:
         self.by_id = {row.id: row for row in (*self.archive, *self.active)}
-
-    def remember(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self.by_id[row.id] = row
 
     def known(self, entries: Iterable[Entry]) -> dict[str, Row]:
         found: dict[str, Row] = {}
@@ -55,7 +49,3 @@ class MemoryScope:
 def by_name(state: dict[str, Any]) -> FrozenDict[Any]:
     """Return a state as every backend does: by name."""
     return FrozenDict(sorted(state.items()))
-
-
-def rank(session: MemorySession) -> tuple[int, SessionKey]:
-    return -to_micros(session.head.last_active_at), session.head.key

@@ -44,7 +44,7 @@ def journal_harness(cls: type[MemoryJournal]) -> JournalHarness:
         def opener(**options: Any) -> MemoryJournal:
             journal = cls(**options)
             first.append(journal)
-            for name in ("_sessions", "_order", "_scopes", "_lock"):
+            for name in ("_sessions", "_listing", "_scopes", "_lock"):
                 setattr(journal, name, getattr(first[0], name))
             return journal
 

@@ -209,7 +209,8 @@ class SharesTheProcess(MemoryJournal):
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         self._first.append(self)
-        self._sessions, self._order = self._first[0]._sessions, self._first[0]._order
+        first = self._first[0]
+        self._sessions, self._listing = first._sessions, first._listing
         return self
 
     @override
