@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, cast
 
 from raf_session.changes import SessionStatus
 from raf_session.clock import from_micros, to_micros
@@ -13,6 +13,8 @@ from raf_session.keys import SessionKey
 __all__ = ("COLUMNS", "Stored", "head_of", "head_values", "u64")
 
 _STATUS: Final = {status.value: status for status in SessionStatus}
+_made: Callable[[Any, Sequence[Any]], Any] = cast("Any", tuple).__new__
+"""Makes a named tuple of all its fields in order, at a third of the cost."""
 
 COLUMNS: Final = (
     "incarnation",
@@ -60,30 +62,35 @@ def head_of(key: SessionKey, row: Sequence[Any], labels: frozenset[str]) -> Stor
 
     Any error may come of a damaged one.
     """
+    created_at, updated_at, active_at = row[4:7]
     request_hash, header = row[25], row[26]
-    head = SessionHead(
-        key,
-        row[2],
-        row[3],
-        from_micros(row[4]),
-        from_micros(row[5]),
-        from_micros(row[6]),
-        row[7] != 0,
-        row[8],
-        row[9],
-        Counts(*row[10:14]),
-        Counts(*row[14:18]),
-        row[18],
-        row[19],
-        _STATUS[row[20]],
-        labels,
-        row[21],
-        row[22],
-        row[23],
-        row[24],
-        None if request_hash is None else int.from_bytes(request_hash, "big"),
-        None if header is None else int.from_bytes(header, "big"),
-        row[27],
+    updated = from_micros(updated_at)
+    head = _made(
+        SessionHead,
+        (
+            key,
+            row[2],
+            row[3],
+            from_micros(created_at),
+            updated,
+            updated if active_at == updated_at else from_micros(active_at),
+            row[7] != 0,
+            row[8],
+            row[9],
+            _made(Counts, row[10:14]),
+            _made(Counts, row[14:18]),
+            row[18],
+            row[19],
+            _STATUS[row[20]],
+            labels,
+            row[21],
+            row[22],
+            row[23],
+            row[24],
+            None if request_hash is None else int.from_bytes(request_hash, "big"),
+            None if header is None else int.from_bytes(header, "big"),
+            row[27],
+        ),
     )
     return Stored(head, row[0], row[1])
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from itertools import compress
 from typing import Any, Final
 
 from raf_session.changes import NO_CHANGE, Change
@@ -10,7 +12,7 @@ from raf_session.clock import to_micros
 from raf_session.encoding import BODY_VERSION
 from raf_session.entries import Counts
 from raf_session.journals._heads import u64
-from raf_session.journals._postgres_functions import RAISED
+from raf_session.journals._postgres_functions import GUARDS, RAISED
 from raf_session.journals._rules import Rules
 from raf_session.journals._sql_heads import HEADS
 from raf_session.journals._sql_writes import Append
@@ -18,32 +20,13 @@ from raf_session.journals._texts import Texts
 
 __all__ = ("call", "is_plain")
 
-_PARAMETERS: Final = (
-    *("app", "usr", "scope", "session", "incarnation", "revision", "now"),
-    *("idle", "lifetime", "trim", "updated", "touch"),
+_VALUES: Final = (
+    *("app", "usr", "scope", "session", "now"),
     *("messages", "conversations", "tokens", "id", "kind", "body"),
 )
 _CONSTANTS: Final = {"n": "1", "version": str(BODY_VERSION)}
-_ONE: Final = re.sub(
-    r"\bp_(\w+)",
-    lambda match: _CONSTANTS.get(match[1]) or f"${_PARAMETERS.index(match[1]) + 1}",
-    f"""
-    WITH h AS ({RAISED} RETURNING {HEADS}),
-    e AS (
-        INSERT INTO ~entries (session, left_at, seq, stored_at, tokens, messages,
-            conversations, kind, id, body)
-        SELECT number, 0, last_seq, tail_at, p_tokens, p_messages, p_conversations,
-            p_kind, p_id, p_body
-        FROM h
-    )
-    SELECT {HEADS} FROM h
-    """,  # noqa: S608  (columns of our own)
-)
-"""What the function does with a single entry.
-
-It looks at nothing but the row that it locks, and so sees what others committed while
-it waited; a look elsewhere would see what was there before.
-"""
+_SAME: Final = {"updated": "now", "touch": "now"}
+_NO_GUARDS: Final = (None,) * len(GUARDS)
 _CALL: Final = f"SELECT {HEADS} FROM ~append_entries({', '.join('?' * 26)})"  # noqa: S608
 _CALL_CHANGED: Final = f"SELECT {HEADS} FROM ~append_changed({', '.join('?' * 49)})"  # noqa: S608
 _NOTHING: Final = (None, None, None)
@@ -53,6 +36,39 @@ _SYNCED: Final = (
     " CROSS JOIN (SELECT set_config('synchronous_commit', 'on', true)) AS synced"
 )
 """Lets the transaction of the call wait for the log."""
+
+
+@cache
+def _one(guards: tuple[bool, ...] = (), *, synced: bool) -> str:
+    """Return what the function does with a single entry, as one statement.
+
+    It looks at nothing but the row that it locks, and so sees what others committed
+    while it waited; a look elsewhere would see what was there before.
+
+    Args:
+        guards: which of `GUARDS` are asked for; their values come last.
+        synced: whether it has to say that its commit waits for the log.
+    """
+    asked = list(compress(GUARDS, guards))
+    conditions = "".join(f" AND ({GUARDS[name]})" for name in asked)
+    sql = f"""
+        WITH h AS ({RAISED} {conditions} RETURNING {HEADS}),
+        e AS (
+            INSERT INTO ~entries (session, left_at, seq, stored_at, tokens, messages,
+                conversations, kind, id, body)
+            SELECT number, 0, last_seq, tail_at, p_tokens, p_messages, p_conversations,
+                p_kind, p_id, p_body
+            FROM h
+        )
+        SELECT {HEADS} FROM h {_SYNCED if synced else ""}
+    """  # noqa: S608  (columns of our own)
+    values = (*_VALUES, *asked)
+
+    def text(match: re.Match[str]) -> str:
+        name = _SAME.get(match[1], match[1])
+        return _CONSTANTS.get(name) or f"${values.index(name) + 1}"
+
+    return re.sub(r"\bp_(\w+)", text, sql)
 
 
 def is_plain(append: Append) -> bool:
@@ -82,29 +98,40 @@ def call(
         prepared: whether the connection keeps statements; else planning one costs more
             than the call of a function, whose plans the server keeps.
     """
-    end = _SYNCED if synced else ""
-    change = append.texts.change
+    change, entries = append.texts.change, append.entries
     now = rules.now()
     idle, lifetime = rules.sessions.cutoffs(now)
+    n, messages, conversations, tokens = Counts.of(entries)
+    counts = (messages, conversations, tokens)
+    only = (entries[0].id, entries[0].kind, append.bodies[0])
+    if change is NO_CHANGE and n == 1 and prepared:
+        values = (*append.key, now, *counts, *only)
+        guards = (
+            *(append.incarnation, append.expected_revision, append.trim),
+            *(idle, lifetime),
+        )
+        if guards == _NO_GUARDS:
+            return _one(synced=synced), values
+        asked = tuple([value is not None for value in guards])
+        return _one(asked, synced=synced), (*values, *compress(guards, asked))
+    end = _SYNCED if synced else ""
     updated = touch = now
     if change is not NO_CHANGE:
         updated = now if change.updated_at is None else to_micros(change.updated_at)
         touch = now if change.touch is None else to_micros(change.touch)
-    entries = append.entries
-    n, messages, conversations, tokens = Counts.of(entries)
-    only = (entries[0].id, entries[0].kind.value, append.bodies[0])
-    guards = (*append.key, append.incarnation, append.expected_revision)
-    times = (now, idle, lifetime, append.trim, updated, touch)
-    if change is NO_CHANGE and n == 1 and prepared:
-        return _ONE + end, (*guards, *times, messages, conversations, tokens, *only)
-    values: tuple[Any, ...] = (
-        *guards,
+    values = (
+        *append.key,
+        append.incarnation,
+        append.expected_revision,
         BODY_VERSION,
-        *times,
+        now,
+        idle,
+        lifetime,
+        append.trim,
+        updated,
+        touch,
         n,
-        messages,
-        conversations,
-        tokens,
+        *counts,
         *(only if n == 1 else _NOTHING),
         *_arrays(append),
     )

@@ -40,12 +40,23 @@ class PostgresConnection(Connection):
         lent: the driver's.
         translate: the core's SQL into PostgreSQL's.
         settings: of the server.
+        made_at: since when it is connected, by the monotonic clock.
+
+    Attributes:
+        used_at: when it was last used, by the same clock.
     """
 
     def __init__(
-        self, lent: DriverConnection, translate: Translation, settings: Settings
+        self,
+        lent: DriverConnection,
+        translate: Translation,
+        settings: Settings,
+        *,
+        made_at: float = 0.0,
     ) -> None:
         self.lent = lent
+        self.made_at: Final = made_at
+        self.used_at = made_at
         self._translate = translate
         self._settings = settings
 

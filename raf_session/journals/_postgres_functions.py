@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("FUNCTIONS", "RAISED")
+__all__ = ("FUNCTIONS", "GUARDS", "RAISED")
 
 RAISED: Final = """
     UPDATE ~heads SET
@@ -23,18 +23,26 @@ RAISED: Final = """
         total_tokens = total_tokens + p_tokens
     WHERE app = p_app AND usr = p_usr AND scope = p_scope AND session = p_session
         AND version <= p_version
-        AND (p_incarnation::text IS NULL OR incarnation = p_incarnation)
-        AND (p_revision::bigint IS NULL OR revision = p_revision)
-        AND (p_trim::bigint IS NULL OR active_entries + p_n <= p_trim)
-        AND (p_idle::bigint IS NULL OR last_active_at >= p_idle OR last_active_at = 0
-            OR pinned = 1)
-        AND (p_lifetime::bigint IS NULL OR created_at >= p_lifetime OR created_at = 0
-            OR pinned = 1)
 """
-"""Takes the lock of a head and counts entries in; where it may not, no row is found.
+"""Takes the lock of a head and counts entries in, where the `GUARDS` hold too.
 
-A row that another transaction holds is waited for, and its condition looked at anew.
+A row that another transaction holds is waited for, and its condition looked at anew;
+where it may not be written, no row is found.
 """
+
+GUARDS: Final = {
+    "incarnation": "incarnation = p_incarnation",
+    "revision": "revision = p_revision",
+    "trim": "active_entries + p_n <= p_trim",
+    "idle": "last_active_at >= p_idle OR last_active_at = 0 OR pinned = 1",
+    "lifetime": "created_at >= p_lifetime OR created_at = 0 OR pinned = 1",
+}
+"""What has to hold of a head, each by the argument that asks for it."""
+
+_GUARDED: Final = "".join(
+    f"        AND (p_{name} IS NULL OR {condition})\n"
+    for name, condition in GUARDS.items()
+)
 
 # What is not plain, as a session that is missing or another revision, gives NULL and
 # changes nothing; the caller then looks at it statement by statement. The first
@@ -54,7 +62,7 @@ CREATE FUNCTION ~append_entries(
 DECLARE
     h ~heads%ROWTYPE;
 BEGIN
-{RAISED}    RETURNING * INTO h;
+{RAISED}{_GUARDED}    RETURNING * INTO h;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;

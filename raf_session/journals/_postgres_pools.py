@@ -45,9 +45,8 @@ class OwnPool(Pool):
         self._translate = translate
         self._settings = settings
         self._slots = Slots(size)
-        self._idle: list[tuple[DriverConnection, float, float]] = []
-        """With the times when they were made and last used."""
-        self._used: dict[DriverConnection, float] = {}
+        self._idle: list[PostgresConnection] = []
+        self._used: set[PostgresConnection] = set()
         self._oldest = 0.0
         """Connections that were made before are not used again."""
 
@@ -61,67 +60,73 @@ class OwnPool(Pool):
         """Check a connection out that is idle, where nobody waits for one."""
         if not self._slots.take_now():
             return None
-        lent = self._find()
-        if lent is None:
+        connection = self._find()
+        if connection is None:
             self._slots.give()
-            return None
-        return PostgresConnection(lent, self._translate, self._settings)
+        return connection
 
     @override
     async def acquire(self) -> Connection:
         """Check a connection out, or wait for one."""
         await self._slots.take()
         try:
-            lent = self._find()
-            if lent is None:
-                made = time.monotonic()
-                lent = await self._connect()
-                self._used[lent] = made
+            return self._find() or await self._make()
         except BaseException:
             self._slots.give()
             raise
-        return PostgresConnection(lent, self._translate, self._settings)
 
-    def _find(self) -> DriverConnection | None:
+    def _find(self) -> PostgresConnection | None:
         since = time.monotonic() - _IDLE_SECS
         while self._idle:
-            lent, made, used = self._idle.pop()
-            if made >= self._oldest and used > since and not lent.is_closed():
-                self._used[lent] = made
-                return lent
-            lent.terminate()
+            connection = self._idle.pop()
+            if (
+                connection.made_at >= self._oldest
+                and connection.used_at > since
+                and not connection.lent.is_closed()
+            ):
+                self._used.add(connection)
+                return connection
+            connection.terminate()
         return None
+
+    async def _make(self) -> PostgresConnection:
+        now = time.monotonic()
+        connection = PostgresConnection(
+            await self._connect(), self._translate, self._settings, made_at=now
+        )
+        self._used.add(connection)
+        return connection
 
     @override
     async def release(self, connection: Connection, /) -> None:
         """Give it back, in a transaction no more, or terminated."""
         assert isinstance(connection, PostgresConnection)  # noqa: S101  (from `acquire`)
+        self._used.remove(connection)
         lent = connection.lent
-        made = self._used.pop(lent)
         if lent.is_closed() or lent.is_in_transaction():
             lent.terminate()
         else:
-            self._idle.append((lent, made, time.monotonic()))
+            connection.used_at = time.monotonic()
+            self._idle.append(connection)
         self._slots.give()
 
     @override
     async def close(self) -> None:
         """Close it, once every connection is back."""
         await self._slots.take_all()
-        idle = [lent for lent, _, _ in self._idle]
-        self._idle.clear()
+        idle, self._idle = self._idle, []
         ends = await asyncio.gather(
-            *(lent.close() for lent in idle), return_exceptions=True
+            *(connection.lent.close() for connection in idle), return_exceptions=True
         )
-        for lent, end in zip(idle, ends, strict=True):
+        for connection, end in zip(idle, ends, strict=True):
             if end is not None:  # it was dead
-                lent.terminate()
+                connection.terminate()
 
     @override
     def terminate(self) -> None:
         """Close every connection at once."""
-        for lent in (*self._used, *(lent for lent, _, _ in self._idle)):
-            lent.terminate()
+        for connection in (*self._used, *self._idle):
+            connection.terminate()
         self._idle.clear()
 
     @override

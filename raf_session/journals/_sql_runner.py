@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import anyio
 
@@ -47,6 +47,14 @@ class Duplicate(StorageError):  # noqa: N818  (never leaves the journal)
     """A unique key is taken that should be free; nothing was done."""
 
 
+class _How(Enum):
+    READ = auto()
+    """Its statements see one moment."""
+    WRITE = auto()
+    CALL = auto()
+    """One statement, which commits by itself."""
+
+
 class _Phase(Enum):
     CONNECTING = auto()
     WORKING = auto()
@@ -55,11 +63,16 @@ class _Phase(Enum):
     """It may have been done where the connection is lost."""
 
 
+# A member of an enumeration is looked up slowly.
+_READ, _WRITE, _CALL = _How
+_CONNECTING, _WORKING, _COMMITTING = _Phase
+
+
 @dataclass(slots=True)
 class _Attempt:
     """How far an attempt has come."""
 
-    phase: _Phase = _Phase.CONNECTING
+    phase: _Phase = _CONNECTING
 
 
 class Runner:
@@ -88,18 +101,11 @@ class Runner:
         self._closed = True
         await self._pools.close()
 
-    async def read(self, work: Work[_T]) -> _T:
+    def read(self, work: Work[_T]) -> Coroutine[Any, Any, _T]:
         """Read at one moment."""
+        return self._repeat(_READ, work, again=True)
 
-        async def transact(connection: Connection, _: _Attempt) -> _T:
-            await connection.begin(snapshot=True)
-            result = await work(connection)
-            await connection.commit()
-            return result
-
-        return await self._repeat(transact, again=True)
-
-    async def write(self, work: Work[_T], *, again: bool = False) -> _T:
+    def write(self, work: Work[_T], *, again: bool = False) -> Coroutine[Any, Any, _T]:
         """Run this in a transaction that is committed when it returns.
 
         Args:
@@ -114,35 +120,16 @@ class Runner:
                 this is not known.
             Duplicate: a unique key is taken.
         """
+        return self._repeat(_WRITE, work, again=again)
 
-        async def transact(connection: Connection, attempt: _Attempt) -> _T:
-            await connection.begin()
-            result = await work(connection)
-            attempt.phase = _Phase.COMMITTING
-            await connection.commit()
-            return result
-
-        return await self._repeat(transact, again=again)
-
-    async def call(
-        self,
-        work: Callable[[Connection], Awaitable[_T]],
-        *,
-        again: bool = True,
-    ) -> _T:
+    def call(
+        self, work: Callable[[Connection], Awaitable[_T]], *, again: bool = True
+    ) -> Coroutine[Any, Any, _T]:
         """Run one statement that commits by itself; else as `write`."""
-
-        async def transact(connection: Connection, attempt: _Attempt) -> _T:
-            attempt.phase = _Phase.COMMITTING
-            return await work(connection)
-
-        return await self._repeat(transact, again=again)
+        return self._repeat(_CALL, work, again=again)
 
     async def _repeat(
-        self,
-        transact: Callable[[Connection, _Attempt], Awaitable[_T]],
-        *,
-        again: bool,
+        self, how: _How, work: Callable[[Connection], Awaitable[_T]], *, again: bool
     ) -> _T:
         conflicts, lost = 0, False
         while True:
@@ -151,7 +138,7 @@ class Runner:
             if pool is None:
                 pool = await self._open_pool()
             try:
-                return await self._lend(pool, transact, attempt)
+                return await self._lend(pool, how, work, attempt)
             except Exception as error:
                 fault = self._dialect.fault(error)
                 if fault is None:
@@ -164,7 +151,7 @@ class Runner:
                     raise Duplicate(self._backend, detail) from error
                 if (
                     kind is FaultKind.LOST
-                    and attempt.phase is _Phase.COMMITTING
+                    and attempt.phase is _COMMITTING
                     and (lost or not again)
                 ):
                     detail += "; whether it was stored is not known"
@@ -175,7 +162,7 @@ class Runner:
                     continue
                 elif gone and not lost:
                     lost = True
-                    connected = attempt.phase is not _Phase.CONNECTING
+                    connected = attempt.phase is not _CONNECTING
                     await asyncio.sleep(0 if connected else _REFUSED_SECS)
                     continue
                 raise storage_error(
@@ -193,18 +180,27 @@ class Runner:
     async def _lend(
         self,
         pool: Pool,
-        transact: Callable[[Connection, _Attempt], Awaitable[_T]],
+        how: _How,
+        work: Callable[[Connection], Awaitable[_T]],
         attempt: _Attempt,
     ) -> _T:
         connection = pool.acquire_now() or await self._acquire(pool)
-        attempt.phase = _Phase.WORKING
         try:
-            try:
-                return await transact(connection, attempt)
-            except BaseException:
-                with anyio.CancelScope(shield=True):
-                    await _undo(connection)
-                raise
+            if how is _CALL:
+                attempt.phase = _COMMITTING
+                return await work(connection)
+            attempt.phase = _WORKING
+            await connection.begin(snapshot=how is _READ)
+            result = await work(connection)
+            if how is _WRITE:
+                attempt.phase = _COMMITTING
+            await connection.commit()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await _undo(connection)
+            raise
+        else:
+            return result
         finally:
             await pool.release(connection)
 

@@ -47,10 +47,10 @@ async def pool_of(journal: PostgresJournal) -> OwnPool:
 async def cut(other: Any, journal: PostgresJournal) -> int:
     """End the sessions of the server that the journal has."""
     pool = await pool_of(journal)
-    lent = [*pool._used, *(idle for idle, _, _ in pool._idle)]
+    lent = [*pool._used, *pool._idle]
     for connection in lent:
         await other.fetch(
-            "SELECT pg_terminate_backend($1, 5000)", connection.get_server_pid()
+            "SELECT pg_terminate_backend($1, 5000)", connection.lent.get_server_pid()
         )
     return len(lent)
 

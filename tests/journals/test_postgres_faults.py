@@ -158,8 +158,8 @@ async def test_a_session_of_the_server_that_crashes_ends_all() -> None:
         async with postgres_storage(server.url) as opener, opener() as journal:
             assert isinstance(journal, PostgresJournal)
             await journal.create(NEW, batch("e1"))
-            ((lent, *_),) = (await pool_of(journal))._idle
-            os.kill(lent.get_server_pid(), signal.SIGQUIT)
+            (idle,) = (await pool_of(journal))._idle
+            os.kill(idle.lent.get_server_pid(), signal.SIGQUIT)
             for _ in range(500):
                 try:
                     await journal.append(KEY, batch("e2"))

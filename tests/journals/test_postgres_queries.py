@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from datetime import timedelta
+from itertools import combinations
 from typing import Any
 
 import asyncpg
@@ -280,6 +281,28 @@ async def test_reads_of_a_window_use_an_index(
         assert "Seq Scan on heads" not in plan, plan
         assert "Seq Scan on entries" not in plan, plan
         assert "Sort" not in plan, plan
+
+
+GUARDS = ("expected_revision", "incarnation", "trim")
+
+
+@pytest.mark.parametrize(
+    "named", [names for n in range(4) for names in combinations(GUARDS, n)]
+)
+async def test_an_append_is_one_statement_whatever_it_asks_for(
+    full: PostgresJournal, plans: Plans, named: tuple[str, ...]
+) -> None:
+    head = (await full.load(LONG, Window(last=1))).head
+    asked = {"expected_revision": head.revision, "incarnation": head.incarnation}
+    asked |= {"trim": head.active.entries + 1}
+    options: dict[str, Any] = {name: asked[name] for name in named}
+    plans.asked.clear()
+    commit = await full.append(LONG, [said(" ".join(("guarded", *named)))], **options)
+    assert commit.head.revision == head.revision + 1
+    ((sql, values),) = plans.asked
+    plan = await plans.plan(sql, values)
+    assert "heads_by_key" in plan, plan
+    assert "Seq Scan" not in plan, plan
 
 
 async def test_a_retry_and_a_sweep_use_an_index(
