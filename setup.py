@@ -24,7 +24,7 @@ def extensions() -> list[Extension]:
             depends=sorted(map(str, Path("ext").glob("*.p*"))),  # the sdist carries it
             extra_compile_args=flags,
         )
-        for name in ("_prefix", "_stored")
+        for name in ("_prefix", "_stored", "_stored_heads")
     ]
     return cythonize(
         modules,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, cast
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from raf_session.changes import SessionStatus
-from raf_session.clock import from_micros, to_micros
-from raf_session.entries import Counts, SessionHead
+from raf_session.clock import to_micros
+from raf_session.entries import SessionHead
 from raf_session.keys import SessionKey
 
 __all__ = ("COLUMNS", "Stored", "head_of", "head_values", "u64")
 
-_STATUS: Final = {status.value: status for status in SessionStatus}
-_made: Callable[[Any, Sequence[Any]], Any] = cast("Any", tuple).__new__
-"""Makes a named tuple of all its fields in order, at a third of the cost."""
+if TYPE_CHECKING or os.environ.get("RAF_SESSION_PURE") == "1":
+    from raf_session._stored_heads_py import read_head
+else:
+    try:
+        from raf_session._stored_heads import read_head
+    except ModuleNotFoundError:  # a pure build; a broken one still raises
+        from raf_session._stored_heads_py import read_head
 
 COLUMNS: Final = (
     "incarnation",
@@ -62,37 +66,7 @@ def head_of(key: SessionKey, row: Sequence[Any], labels: frozenset[str]) -> Stor
 
     Any error may come of a damaged one.
     """
-    created_at, updated_at, active_at = row[4:7]
-    request_hash, header = row[25], row[26]
-    updated = from_micros(updated_at)
-    head = _made(
-        SessionHead,
-        (
-            key,
-            row[2],
-            row[3],
-            from_micros(created_at),
-            updated,
-            updated if active_at == updated_at else from_micros(active_at),
-            row[7] != 0,
-            row[8],
-            row[9],
-            _made(Counts, row[10:14]),
-            _made(Counts, row[14:18]),
-            row[18],
-            row[19],
-            _STATUS[row[20]],
-            labels,
-            row[21],
-            row[22],
-            row[23],
-            row[24],
-            None if request_hash is None else int.from_bytes(request_hash, "big"),
-            None if header is None else int.from_bytes(header, "big"),
-            row[27],
-        ),
-    )
-    return Stored(head, row[0], row[1])
+    return Stored(read_head(key, row, labels), row[0], row[1])
 
 
 def head_values(head: SessionHead) -> tuple[Any, ...]:
