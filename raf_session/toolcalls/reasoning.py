@@ -153,15 +153,16 @@ def with_thoughts(thoughts: Sequence[ChatMessage], message: ChatMessage) -> Chat
 
 
 def _together(values: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """Return the last value, those of its type put in front, and the others."""
-    kind = type(values[-1])
-    alike = [value for value in values if type(value) is kind]
-    others = [value for value in values if type(value) is not kind]
-    if kind is str:
-        return "\n\n".join(alike), others
-    if kind is tuple:
-        return tuple(item for value in alike for item in value), others
-    return alike[-1], [*others, *alike[:-1]]
+    """Return the last value, texts or lists like it in front, and the others."""
+    last = values[-1]
+    if isinstance(last, str):
+        texts = [value for value in values if isinstance(value, str)]
+        return "\n\n".join(texts), [v for v in values if not isinstance(v, str)]
+    if isinstance(last, tuple):
+        lists: list[tuple[Any, ...]] = [v for v in values if isinstance(v, tuple)]
+        items = tuple(item for value in lists for item in value)
+        return items, [v for v in values if not isinstance(v, tuple)]
+    return last, [*values[:-1]]
 
 
 def _thought_parts(thought: ChatMessage) -> Iterator[Any]:
