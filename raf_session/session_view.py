@@ -110,11 +110,9 @@ def log_of(record: Record, former: MessageLog) -> MessageLog:
     """Return the log of a whole record; unchanged messages stay the same objects."""
     log = MessageLog()
     if not former.messages:
-        for entry in record.entries:
-            message = entry.message
-            if message is not None:
-                log.ids.append(entry.id)
-                log.messages.append(message)
+        entries = record.entries
+        log.ids += [entry.id for entry in entries if entry.message is not None]
+        log.messages += [m for entry in entries if (m := entry.message) is not None]
         return log
     for entry in record.entries:
         if entry.message is not None:
