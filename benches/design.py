@@ -154,7 +154,7 @@ async def _histories(
             return short, middle, long
         return (short,) if cls.label.startswith(("raw", "raf")) else (short, middle)
 
-    patient = replace(history.FULL, rounds=12, fill_secs=120)
+    patient = replace(history.FULL, rounds=60, fill_secs=120)
     limits = history.QUICK if scope.quick else patient
     works = ("append", "load") if backend == "SQLite" else ("append",)
     return await history.measure(classes, sizes, works=works, limits=limits)
