@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from raf_session.history import HistoryPolicy, HistoryRule, WindowMode, select_history
 from raf_session.messages import ChatMessage
 from raf_session.tokens import EstimatingTokenCounter, count_tokens
-from raf_session.toolcalls import arrange, find_groups
+from raf_session.toolcalls import CONTINUED, OPENING, arrange, find_groups
 
 COUNTER = EstimatingTokenCounter()
 POLICIES = st.builds(
@@ -68,7 +68,7 @@ class Judge:
         target = self.policy.max_messages, self.policy.max_tokens
         stays = {i for i in self.shown if self.stays(i)}
         if not self.sliding:
-            size = self.cost(stays)
+            size = self.cost(stays, between=False)
             target = (
                 self.low(target[0], len(stays)) if many else target[0],
                 self.low(target[1], size) if large else target[1],
@@ -106,11 +106,13 @@ class Judge:
 
     # Sizes ------------------------------------------------------------------------
 
-    def cost(self, places: Iterable[int]) -> int:
+    def cost(self, places: Iterable[int], *, between: bool = True) -> int:
+        """Return the tokens of these, of the placeholders between them too or not."""
         shown = [self.history.messages[i] for i in sorted(places)]
         long_running = self.history.long_running
         sent = arrange(shown, long_running=long_running, close_end=True)
-        return count_tokens(sent.messages, COUNTER)
+        joints = set[str]() if between else {OPENING, CONTINUED}
+        return count_tokens([m for m in sent.messages if m.text not in joints], COUNTER)
 
     def exceeded(self) -> tuple[bool, bool]:
         most, tokens = self.policy.max_messages, self.policy.max_tokens
