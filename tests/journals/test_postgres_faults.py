@@ -15,6 +15,7 @@ from journal_bindings import postgres_storage
 from postgres_stage import CHANGE, SMALL, cut, found, pool_of, small_journal, stranger
 from servers import postgres
 from servers.postgres import PostgresServer
+from waits import reached
 
 from raf_session.changes import Change, StateDelta
 from raf_session.conformance.journal_values import KEY, NEW, batch, ids
@@ -313,8 +314,12 @@ async def test_a_sweep_that_is_overtaken_by_the_end_of_the_journal() -> None:
         with pytest.raises(JournalClosedError):
             await runner.write(lambda tx: tx.rows("SELECT 1"))
         connection = await asyncpg.connect(postgres.url())
-        left = await connection.fetchval(
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", name
+        left = await reached(
+            lambda: connection.fetchval(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1",
+                name,
+            ),
+            lambda left: left == 0,
         )
         await connection.close()
         assert left == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -13,6 +12,7 @@ from redis import Redis
 from redis_clients import fresh_prefix
 from servers import redis as servers
 from servers.redis import RedisServer
+from waits import reached
 
 from raf_session.conformance.journal_values import KEY, NEW, said
 from raf_session.errors import JournalClosedError, StorageError
@@ -31,27 +31,23 @@ def anyio_backend() -> str:
 async def test_calls_in_flight_leave_no_connection_behind_a_close() -> None:
     with RedisServer() as server, Redis(port=server.port) as watcher:
         journal = RedisJournal(server.url)
+
+        async def count() -> int:
+            return len(watcher.client_list())
+
         async with journal:
             await journal.create(NEW)
             calls = [
                 journal.append(KEY, [said(f"{n}", "x" * 200_000)]) for n in range(10)
             ]
             tasks = [asyncio.ensure_future(call) for call in calls]
-            await _until(watcher, lambda n: n > 3)
+            assert await reached(count, lambda n: n > 3) > 3
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         faults = [found for found in outcomes if isinstance(found, BaseException)]
         assert all(isinstance(fault, ENDS) for fault in faults), faults
-        await _until(watcher, lambda n: n == 1)
+        assert await reached(count, lambda n: n == 1) == 1
         async with journal:
             assert len((await journal.load(KEY)).entries) >= 10 - len(faults)
-
-
-async def _until(watcher: Redis, fits: Callable[[int], bool]) -> None:
-    """Wait until the server has as many connections, the watcher's own among them."""
-    until = asyncio.get_running_loop().time() + 5
-    while not fits(n := len(watcher.client_list())):
-        assert asyncio.get_running_loop().time() < until, f"{n} connections"
-        await asyncio.sleep(0)
 
 
 async def test_a_close_is_not_cancelled_by_the_end_of_another_event_loop() -> None:

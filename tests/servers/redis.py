@@ -37,7 +37,7 @@ class RedisServer(PrivateServer):
             self._program,
             *("--port", str(self.port), "--bind", "127.0.0.1"),
             *("--dir", str(self.folder), "--daemonize", "no"),
-            *("--save", "", "--appendonly", "yes", "--appendfsync", "everysec"),
+            *("--save", "", "--appendonly", "yes", "--appendfsync", "no"),
             *("--enable-debug-command", "yes"),
             *self._options,
         ]
