@@ -16,6 +16,7 @@ from raf_session.tokens import TokenCounter
 from raf_session.toolcalls import (
     CallShape,
     Mark,
+    RepairRule,
     has_more_than,
     is_preamble,
     is_user_turn,
@@ -24,6 +25,7 @@ from raf_session.toolcalls import (
 from raf_session.toolcalls.matching import CallSlot
 from raf_session.toolcalls.reasoning import is_silent, with_thoughts
 from raf_session.toolcalls.results import without_parts
+from raf_session.toolcalls.tidying import tidy
 
 __all__ = ("SUMMARY_TYPE", "HistoryLog", "Kind", "as_shown")
 
@@ -90,6 +92,8 @@ class HistoryLog:
         """Leading instructions, summaries, and what is pinned."""
         self.turn: int = -1
         """The last user's turn; -1: there is none yet."""
+        self.tidied: Final[dict[int, tuple[RepairRule, ...]]] = {}
+        """Why messages differ from what was given, whatever stands beside them."""
         self.truncated: Final[dict[int, Truncation]] = {}
         self.stripped: Final[set[int]] = set()
         """What is shown without its calls or results."""
@@ -116,7 +120,9 @@ class HistoryLog:
         if message is None:
             self._note(None, 0, Kind.OTHER)
             return None
-        message = as_shown(message)
+        message, rules = tidy(as_shown(message))
+        if rules:
+            self.tidied[place] = rules
         step, thoughts = self._reader.step, self._reader.thoughts
         self._reader.read(place, message)
         marks = results_in(message)
@@ -233,10 +239,12 @@ class HistoryLog:
             self.bundles.update(dict.fromkeys(other.places, bundle))
         results = [result for slot in bundle.slots for result in slot.results]
         parted = {r.message_index for r in results if r.part is not None}
-        of_gemini = any(r.shape is CallShape.GEMINI for r in results)
+        shapes = {result.shape for result in results}
+        of_gemini = CallShape.GEMINI in shapes
+        shapes.update(slot.mark.shape for slot in bundle.slots if not slot.results)
         if (
             not whole
-            or (of_gemini and len(parted) > 1)
+            or (of_gemini and (len(parted) > 1 or len(shapes) > 1))
             or any(s.index != step or len(s.results) > 1 for s in slots)
         ):
             bundle.tangled = True

@@ -52,7 +52,7 @@ class HistoryView(NamedTuple):
     truncated: Mapping[int, Truncation]
     """Which of the kept have results that were made short."""
     repairs: tuple[Repair, ...]
-    """What `arrange` did, by place."""
+    """What was done to the kept, as `arrange` does it, by place."""
     tokens: int
     """Of `messages`, by the counter."""
     overrun: Overrun
@@ -82,6 +82,8 @@ def show(selection: Selection, *, close_end: bool) -> HistoryView:
     dropped = selection.dropped | dict.fromkeys(log.thoughts, HistoryRule.ORPHAN)
     forms = [log.forms[place] for place in shown]
     sent = arrange(forms, long_running=log.long_running, close_end=close_end)
+    repairs = [Repair(rule, p) for p in shown for rule in log.tidied.get(p, ())]
+    repairs += [r._replace(message_index=shown[r.message_index]) for r in sent.repairs]
     tokens = sum(map(log.tokens.once, sent.messages))
     most, large = selection.limits
     return HistoryView(
@@ -90,7 +92,7 @@ def show(selection: Selection, *, close_end: bool) -> HistoryView:
         MappingProxyType(dict(sorted(dropped.items()))),
         tuple(place for place in shown if place in log.stripped),
         {p: log.truncated[p] for p in shown if p in log.truncated},
-        tuple(r._replace(message_index=shown[r.message_index]) for r in sent.repairs),
+        tuple(sorted(repairs, key=lambda repair: repair.message_index)),
         tokens,
         Overrun(
             0 if most is None else max(0, len(shown) - most),

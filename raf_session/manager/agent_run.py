@@ -10,7 +10,7 @@ from raf_session.errors import InvalidValueError
 from raf_session.history import HistoryPolicy, select_history
 from raf_session.manager.managed_session import ManagedSession
 from raf_session.manager.requests import AgentInput, messages_of
-from raf_session.manager.run_messages import RunInput, spoken, without_last_thoughts
+from raf_session.manager.run_messages import RunInput, spoken, without_open_thoughts
 from raf_session.manager.run_output import RunOutput
 from raf_session.manager.run_report import RunReport, report_of, report_of_all
 from raf_session.manager.session_manager import SessionManager
@@ -216,7 +216,7 @@ class AgentRun:
         await self._store()
 
     async def _store(self) -> None:
-        messages = without_last_thoughts(self._added)
+        messages = without_open_thoughts(self._added)
         replies = (m for m in reversed(messages) if m.role is MessageRole.ASSISTANT)
         usage = self._usages.get(id(next(replies, None)))
         if self._output is not None:
@@ -255,7 +255,7 @@ class AgentRun:
                 prepared.session,
                 prepared.own,
                 saved=output.stored,
-                added=without_last_thoughts(self._added)[len(output.stored) :],
+                added=without_open_thoughts(self._added)[len(output.stored) :],
                 header=prepared.header,
                 model=self._model,
             )

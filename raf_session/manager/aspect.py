@@ -32,7 +32,7 @@ from raf_session.manager.run_messages import (
     RunInput,
     read_input,
     spoken,
-    without_last_thoughts,
+    without_open_thoughts,
 )
 from raf_session.manager.run_output import RunOutput, save_once
 from raf_session.manager.saved_messages import without_tool_calls
@@ -205,7 +205,7 @@ class SessionAspect:
         _expect(output, AgentOutput, "output")
         if not self._manager.config.session.enabled or output.is_command:
             return
-        messages = without_last_thoughts(spoken(output.messages))
+        messages = without_open_thoughts(spoken(output.messages))
         if not messages:
             return
         run_id = point.run_id or input.run_id

@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 
 from raf_session.errors import InvalidValueError
 from raf_session.messages import ChatMessage, MessageRole
-from raf_session.toolcalls import is_preamble, results_in
-from raf_session.toolcalls.empties import text_of
+from raf_session.toolcalls import is_preamble
 from raf_session.toolcalls.reasoning import holds_thoughts, is_silent
 from raf_session.toolcalls.results import from_wire, wire_parts
 from raf_session.toolcalls.shapes import part_container
+from raf_session.toolcalls.tidying import says_nothing, text_of
 
 __all__ = (
     "RunInput",
@@ -22,12 +22,10 @@ __all__ = (
     "read_input",
     "spoken",
     "unlike",
-    "without_last_thoughts",
+    "without_open_thoughts",
 )
 
 _DIGEST_BYTES: Final = 8
-_CARRIERS: Final = ("audio", "content")
-"""Fields beside the typed ones in which a user may say something."""
 
 
 class RunInput(NamedTuple):
@@ -82,8 +80,7 @@ def _without_empty_texts(message: ChatMessage) -> ChatMessage | None:
     if message.role is MessageRole.ASSISTANT:
         says = holds_thoughts(message) or not is_silent(message)
     else:
-        carries = any(message.extra.get(name) for name in _CARRIERS)
-        says = bool(kept or message.text.strip() or carries or results_in(message))
+        says = not says_nothing(message)
     return message if says else None
 
 
@@ -103,7 +100,7 @@ def _prints(part: object) -> bool:
     return text is not None and bool(text.strip())
 
 
-def without_last_thoughts(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+def without_open_thoughts(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     """Return the messages without thoughts at the end, which led to nothing yet.
 
     Providers refuse a turn of the assistant's that is nothing else.

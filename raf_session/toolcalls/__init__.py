@@ -10,6 +10,7 @@ from raf_session.toolcalls.arrangement import arrange
 from raf_session.toolcalls.groups import Call, CallGroup, CallGroups, Result
 from raf_session.toolcalls.matching import find_groups
 from raf_session.toolcalls.repairs import (
+    BLANK,
     CONTINUED,
     INTERRUPTED,
     OPENING,
@@ -29,6 +30,7 @@ from raf_session.toolcalls.shapes import (
 )
 
 __all__ = (
+    "BLANK",
     "CONTINUED",
     "INTERRUPTED",
     "OPENING",

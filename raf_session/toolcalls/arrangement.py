@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from raf_session.messages import ChatMessage, MessageRole
-from raf_session.toolcalls.empties import without_empties
-from raf_session.toolcalls.groups import Call, CallGroup, CallGroups, Result
 from raf_session.toolcalls.matching import find_groups
+from raf_session.toolcalls.placement import Placement
 from raf_session.toolcalls.reasoning import (
     holds_thoughts,
     is_silent,
@@ -24,26 +22,16 @@ from raf_session.toolcalls.repairs import (
     Repair,
     RepairRule,
 )
-from raf_session.toolcalls.results import (
-    ResultParts,
-    placeholder_message,
-    placeholder_part,
-    rename_calls,
-    without_parts,
-)
 from raf_session.toolcalls.shapes import (
-    CallShape,
     calls_in,
     has_more_than,
     is_preamble,
     is_user_turn,
     results_in,
 )
+from raf_session.toolcalls.tidying import tidy
 
 __all__ = ("arrange",)
-
-MAX_ID_LENGTH: Final = 40
-"""How long an id of a call may be; OpenAI refuses longer ones."""
 
 
 def arrange(
@@ -61,18 +49,21 @@ def arrange(
     Directly behind a message with calls stand their results, the last one of each
     call.  A group that is so already is left alone; else its results are put there,
     those that are parts of messages as parts of one message, in the order of the
-    calls.  What else such a message said stays where it was.  Calls without any
-    result get a placeholder, in the shape of the call, if another message follows.
-    Results without a call leave.  A call whose id an earlier one has gets another, and
-    its result too (Anthropic takes an id once in a request).  Where the first message
-    that is no instruction is not a user's turn, a placeholder of role ``user`` is put
-    in front of it, and another one between a message of the assistant and its calls in
-    the next (Gemini takes calls only behind the user and behind results).  Messages in
-    which the assistant only thinks become a part of its next message, if nothing but
-    results stands between (OpenAI refuses reasoning without what it led to); so does
-    reasoning at the end of a message.  Where it led to nothing, and where nothing is
-    said or thought, it leaves.  So do empty lists of calls, and empty texts beside
-    other parts.
+    calls.  Where only some are Gemini's, the others are written as these, since Gemini
+    takes no other beside them.  What else such a message said stays where it was.
+    Calls without any result get a placeholder, in the shape of the call, if another
+    message follows.  Results without a call leave.  A call whose id an earlier one has
+    gets another, and its result too (Anthropic takes an id once in a request).
+
+    Where the first message that is no instruction is not a user's turn, a placeholder
+    of role ``user`` is put in front of it, and another one between a message of the
+    assistant and its calls in the next (Gemini takes calls only behind the user and
+    behind results).  Messages in which the assistant only thinks become a part of its
+    next message, if nothing but results stands between (OpenAI refuses reasoning
+    without what it led to); so does reasoning at the end of a message.  Where it led to
+    nothing, and where nothing is said or thought, it leaves.  So do empty lists of
+    calls, empty texts beside other parts, and thinking of Anthropic's that is not
+    signed.  A user who says nothing is given a placeholder.
 
     Messages that need none of this are the same objects, and to arrange what was
     arranged changes nothing.  System messages in the middle stay where they are (a
@@ -95,37 +86,33 @@ def arrange(
     """
     if not (interrupted and still_running and opening and continued):
         raise ValueError("a placeholder needs text")
-    groups = find_groups(messages, long_running)
-    arranger = _Arranger(messages, groups)
+    tidied = [None if message is None else tidy(message) for message in messages]
+    messages = [None if each is None else each.message for each in tidied]
+    repairs = [
+        Repair(rule, index)
+        for index, each in enumerate(tidied)
+        if each is not None
+        for rule in each.rules
+    ]
+    placement = Placement(messages, find_groups(messages, long_running), repairs)
     texts = {
         RepairRule.INTERRUPTED: interrupted,
         RepairRule.STILL_RUNNING: still_running,
     }
     output: list[tuple[int, ChatMessage]] = []
     for index, message in enumerate(messages):
-        group = arranger.group_at.get(index)
+        group = placement.group_at.get(index)
         if group is not None:
-            block = arranger.block(group, texts, close_end=close_end)
+            block = placement.block(group, texts, close_end=close_end)
             output += [(index, m) for m in block]
         elif message is not None:
-            rest = arranger.rest(index, message)
+            rest = placement.rest(index, message)
             if rest is not None:
                 output.append((index, rest))
-    tidy = _without_empties(output, arranger.repairs)
-    joined = list(_without_silence(tidy, arranger.repairs))
-    spoken = list(_with_user(joined, opening, continued, arranger.repairs))
-    repairs = sorted(arranger.repairs, key=lambda repair: repair.message_index)
-    return Arrangement(tuple(spoken), tuple(repairs))
-
-
-def _without_empties(
-    output: Iterable[tuple[int, ChatMessage]], repairs: list[Repair]
-) -> Iterator[tuple[int, ChatMessage]]:
-    for index, message in output:
-        tidy = without_empties(message)
-        if tidy is not message:
-            repairs.append(Repair(RepairRule.EMPTY, index))
-        yield index, tidy
+    joined = list(_without_silence(output, repairs))
+    spoken = tuple(_with_user(joined, opening, continued, repairs))
+    repairs.sort(key=lambda repair: repair.message_index)
+    return Arrangement(spoken, tuple(repairs))
 
 
 def _without_silence(
@@ -176,164 +163,3 @@ def _with_user(
 def _goes_on(former: ChatMessage, message: ChatMessage) -> bool:
     """Whether the assistant asks for calls behind something that it said."""
     return former.role is MessageRole.ASSISTANT and bool(calls_in(message))
-
-
-def _missing(call: Call) -> RepairRule:
-    return RepairRule.STILL_RUNNING if call.long_running else RepairRule.INTERRUPTED
-
-
-class _Run(NamedTuple):
-    """What stands behind a message until something else is said."""
-
-    carriers: list[int]
-    """The messages that are nothing but results."""
-    last: int | None
-    """A message with results that says something too, and so ends the run."""
-    at_end: bool
-    """Whether nothing follows."""
-
-
-class _Arranger:
-    def __init__(
-        self, messages: Sequence[ChatMessage | None], groups: CallGroups
-    ) -> None:
-        self._messages = messages
-        self.group_at: Final = {group.message_index: group for group in groups.groups}
-        self.repairs: Final[list[Repair]] = []
-        self._placed: set[int] = set()
-        """Messages that say more than results and stand whole behind their calls."""
-        self._chosen: dict[tuple[int, int | None], CallGroup] = {}
-        """The groups of the results that stand, by message and part."""
-        self._ids: dict[str, int] = {}
-        """Those of the calls so far, and how many calls had them."""
-        for group in groups.groups:
-            for call in group.calls:
-                for result in call.results[:-1]:
-                    self._report(RepairRule.SUPERSEDED, result)
-                for result in call.results[-1:]:
-                    self._chosen[result.message_index, result.part] = group
-        for result in groups.orphans:
-            self._report(RepairRule.ORPHAN, result)
-
-    def _report(self, rule: RepairRule, result: Result) -> None:
-        self.repairs.append(Repair(rule, result.message_index, result.id))
-
-    def rest(self, index: int, message: ChatMessage) -> ChatMessage | None:
-        """Return what of a message without calls stays in its place, if anything."""
-        results = results_in(message)
-        if not results:
-            return message
-        if index in self._placed or not has_more_than(message, results):
-            return None
-        return without_parts(message, {mark.part for mark in results})
-
-    def block(
-        self, group: CallGroup, texts: Mapping[RepairRule, str], *, close_end: bool
-    ) -> Iterator[ChatMessage]:
-        """Yield the message with the calls, and behind it their results."""
-        names = self._new_ids(group)
-        for message in self._block(group, texts, close_end=close_end):
-            yield rename_calls(message, names) if names else message
-
-    def _new_ids(self, group: CallGroup) -> Mapping[str, str]:
-        """Return other ids for the calls whose ids were there before."""
-        names: dict[str, str] = {}
-        for call in group.calls:
-            if call.id is None:
-                continue
-            new, times = call.id, self._ids.get(call.id, 0)
-            while new in self._ids:
-                times += 1
-                suffix = f"_{times}"
-                new = call.id[: MAX_ID_LENGTH - len(suffix)] + suffix
-            self._ids[call.id] = max(times, 1)
-            self._ids.setdefault(new, 1)
-            if new != call.id:
-                names[call.id] = new
-                self.repairs.append(
-                    Repair(RepairRule.RENAMED, group.message_index, call.id)
-                )
-        return names
-
-    def _block(
-        self, group: CallGroup, texts: Mapping[RepairRule, str], *, close_end: bool
-    ) -> Iterator[ChatMessage]:
-        yield self._at(group.message_index)
-        run = self._run(group.message_index)
-        unanswered = [call for call in group.calls if not call.results]
-        if run.at_end and not close_end:
-            unanswered = []
-        whole = None if unanswered else self._whole(group, run)
-        if whole is not None:
-            self._placed.update(whole)
-            yield from map(self._at, whole)
-            return
-        yield from self._rebuilt(group, run, texts if unanswered else {})
-
-    def _at(self, index: int) -> ChatMessage:
-        message = self._messages[index]
-        assert message is not None  # noqa: S101  (it has calls or results)
-        return message
-
-    def _run(self, index: int) -> _Run:
-        """Return what stands behind a message until something else is said."""
-        carriers: list[int] = []
-        for place in range(index + 1, len(self._messages)):
-            message = self._messages[place]
-            if message is None:
-                continue
-            results = results_in(message)
-            if not has_more_than(message, results):
-                carriers.append(place)
-                continue
-            return _Run(carriers, place if results else None, at_end=False)
-        return _Run(carriers, None, at_end=True)
-
-    def _whole(self, group: CallGroup, run: _Run) -> list[int] | None:
-        """Return the messages that are this group's results, if they stand well."""
-        own = set(group.results)
-        places = [i for i in (*run.carriers, run.last) if i in own]
-        if len(places) < len(own):
-            return None
-        parted = 0
-        gemini = False
-        for index in places:
-            marks = results_in(self._at(index))
-            if any(self._chosen.get((index, m.part)) is not group for m in marks):
-                return None
-            if index == run.last and [m.part for m in marks] != [*range(len(marks))]:
-                return None
-            parted += marks[0].part is not None
-            gemini = gemini or any(m.shape is CallShape.GEMINI for m in marks)
-        return None if gemini and parted > 1 else places
-
-    def _rebuilt(
-        self, group: CallGroup, run: _Run, texts: Mapping[RepairRule, str]
-    ) -> Iterator[ChatMessage]:
-        settled = set(run.carriers)
-        parts = ResultParts()
-        highest = -1
-        for call in group.calls:
-            if call.results:
-                result = call.results[-1]
-                moved = (
-                    result.message_index not in settled
-                    or result.message_index < highest
-                )
-                highest = max(highest, result.message_index)
-                if result.part is None:
-                    yield self._at(result.message_index)
-                else:
-                    source = self._at(result.message_index)
-                    moved = not parts.add(source, result.part) or moved
-                if moved:
-                    self._report(RepairRule.MOVED, result)
-            elif texts:
-                rule = _missing(call)
-                self.repairs.append(Repair(rule, call.message_index, call.id))
-                part = placeholder_part(call, texts[rule])
-                if part is None:
-                    yield placeholder_message(call, texts[rule])
-                else:
-                    parts.add_new(part, self._at(call.message_index))
-        yield from parts.messages()

@@ -14,6 +14,7 @@ __all__ = (
     "REASONING_FIELDS",
     "Parted",
     "holds_thoughts",
+    "is_blank_text",
     "is_silent",
     "is_thought",
     "with_thoughts",
@@ -58,7 +59,7 @@ def is_silent(message: ChatMessage) -> bool:
         others = extra.keys() - _SAYS_NOTHING
         if any(extra[name] for name in others if (name, extra[name]) != _MESSAGE):
             return False
-    return all(is_thought(part) or _is_blank(part) for part in _all_parts(message))
+    return all(is_thought(part) or is_blank_text(part) for part in _all_parts(message))
 
 
 _MESSAGE: Final = ("type", "message")
@@ -93,7 +94,8 @@ def _is_item(message: ChatMessage) -> bool:
     return message.extra.get("type") in _THOUGHTS
 
 
-def _is_blank(part: object) -> bool:
+def is_blank_text(part: object) -> bool:
+    """Tell whether a part, as it is sent, is a text without a printed character."""
     if not isinstance(part, Mapping):
         return False
     fields = cast("Mapping[str, Any]", part)

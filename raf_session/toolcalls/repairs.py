@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from raf_session.messages import ChatMessage
 
 __all__ = (
+    "BLANK",
     "CONTINUED",
     "INTERRUPTED",
     "OPENING",
@@ -21,6 +22,7 @@ INTERRUPTED: Final = "[interrupted: this call has no result]"
 STILL_RUNNING: Final = "[still running: the result will follow]"
 OPENING: Final = "[the beginning of this conversation is not shown]"
 CONTINUED: Final = "[go on]"
+BLANK: Final = "[nothing]"
 
 
 class RepairRule(StrEnum):
@@ -36,6 +38,9 @@ class RepairRule(StrEnum):
     """A placeholder stands for a result that never came."""
     STILL_RUNNING = "still_running"
     """A placeholder stands for the result of a long-running call."""
+    RESHAPED = "reshaped"
+    """A result is written as Gemini's, because others of the same message's calls
+    are."""
     RENAMED = "renamed"
     """A call has another id, because an earlier one has the same."""
     JOINED = "joined"
@@ -46,6 +51,11 @@ class RepairRule(StrEnum):
     nothing."""
     EMPTY = "empty"
     """An empty list of calls left, or an empty text beside other parts."""
+    UNSIGNED = "unsigned"
+    """Anthropic's thinking left that has no signature, or no data where it is
+    redacted."""
+    BLANK = "blank"
+    """A placeholder stands for what the user says, which is nothing."""
     OPENING = "opening"
     """A placeholder stands in front for the user's turn that is missing."""
     CONTINUED = "continued"

@@ -17,6 +17,8 @@ __all__ = (
     "placeholder_message",
     "placeholder_part",
     "rename_calls",
+    "response_of",
+    "response_part",
     "wire_parts",
     "without_parts",
 )
@@ -34,13 +36,42 @@ def placeholder_part(call: Call, text: str) -> Mapping[str, Any] | None:
     elif call.shape is CallShape.BEDROCK:
         part = {"toolResult": {"toolUseId": call.id, "content": [{"text": text}]}}
     elif call.shape is CallShape.GEMINI:
-        camel = call.kind == "functionCall"
-        response: dict[str, Any] = {} if call.id is None else {"id": call.id}
-        response |= {"name": call.name, "response": {"output": text}}
-        part = {"functionResponse" if camel else "function_response": response}
+        return response_part(call, {"output": text})
     else:
         return None
     return cast("Mapping[str, Any]", freeze(part))
+
+
+def response_part(call: Call, response: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the response to a call as a part of Gemini's, in snake case as the call.
+
+    Gemini takes both cases.
+    """
+    snake = call.shape is CallShape.GEMINI and call.kind == "function_call"
+    fields: dict[str, Any] = {} if call.id is None else {"id": call.id}
+    fields |= {"name": call.name, "response": response}
+    part = {"function_response" if snake else "functionResponse": fields}
+    return cast("Mapping[str, Any]", freeze(part))
+
+
+def response_of(message: ChatMessage, part: int | None) -> Mapping[str, Any]:
+    """Return what a result says, as Gemini's ``functionResponse`` names it.
+
+    Args:
+        message: what carries the result.
+        part: its place among the parts; `None`: the message is the result.
+
+    Returns:
+        The text or the parts under ``output``, of a failed call under ``error``
+        (Gemini's reference, "FunctionResponse").
+    """
+    if part is None:
+        return {"output": message.wire().get("content")}
+    item = wire_parts(message)[part]
+    fields = cast("Mapping[str, Any]", item.get("toolResult", item))
+    failed = fields.get("is_error") is True or fields.get("status") == "error"
+    said = fields.get("content", fields.get("output"))
+    return {"error" if failed else "output": said}
 
 
 def placeholder_message(call: Call, text: str) -> ChatMessage:

@@ -13,7 +13,7 @@ from raf_session.manager.run_messages import (
     other_prefix,
     read_input,
     spoken,
-    without_last_thoughts,
+    without_open_thoughts,
 )
 from raf_session.messages import ChatMessage, MessageRole
 from raf_session.parts import ImagePart, TextPart
@@ -42,7 +42,7 @@ STEPS = st.lists(
 def test_a_run_that_ends_anywhere_loses_nothing_but_thoughts_that_led_to_nothing(
     messages: list[ChatMessage],
 ) -> None:
-    kept = without_last_thoughts(messages)
+    kept = without_open_thoughts(messages)
     assert list(kept) == messages[: len(kept)]
     assert all(message is THOUGHT for message in messages[len(kept) :])
     assert not kept or kept[-1] is not THOUGHT
@@ -52,7 +52,7 @@ def test_a_run_that_ends_anywhere_loses_nothing_but_thoughts_that_led_to_nothing
 def test_a_run_that_ends_anywhere_can_be_sent_by_the_next(
     messages: list[ChatMessage],
 ) -> None:
-    kept = [m for m in without_last_thoughts(messages) if m is not THOUGHT]
+    kept = [m for m in without_open_thoughts(messages) if m is not THOUGHT]
     sent = arrange([ChatMessage.user("hi"), *kept, ChatMessage.user("and?")])
     assert violations(sent.messages) == []
 

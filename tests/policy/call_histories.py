@@ -43,6 +43,8 @@ class Step(NamedTuple):
     ids: tuple[str, ...] = ()
     also_says: bool = False
     """Whether a message with results holds text behind them."""
+    flawed: bool = False
+    """Whether a user says nothing, or what the assistant thinks is not signed."""
 
 
 def user() -> Step:
@@ -69,6 +71,9 @@ THOUGHT = Step("thought")
 SILENCE = Step("silence")
 """The assistant says nothing at all."""
 STATE = Step("state")
+BLANK_TURN = Step("user", flawed=True)
+UNSIGNED = Step("thought", flawed=True)
+SAID_UNSIGNED = Step("assistant", flawed=True)
 
 
 # Steps as messages ----------------------------------------------------------------
@@ -88,11 +93,22 @@ def message(step: Step, index: int, form: Form = Form.OPENAI) -> ChatMessage | N
         return ChatMessage.from_openai(_call(step.ids, form))
     if step.kind == "result":
         return ChatMessage.from_openai(_result(step, index, form))
+    if step.flawed:
+        return ChatMessage.from_openai(_flawed(step, index))
     if step.kind == "thought":
         return ChatMessage.from_openai(_thought(said(index), form))
     if step.kind == "silence":
         return ChatMessage.from_openai({"role": "assistant", "content": " "})
     return ChatMessage.from_openai({"role": step.kind, "content": said(index)})
+
+
+def _flawed(step: Step, index: int) -> Wire:
+    if step.kind == "user":
+        return {"role": "user", "content": "\n" if index % 2 else []}
+    parts: list[Wire] = [{"type": "thinking", "thinking": "so", "signature": ""}]
+    if step.kind == "assistant":
+        parts.append({"type": "text", "text": said(index)})
+    return {"role": "assistant", "content": parts}
 
 
 def said(index: int) -> str:
@@ -191,6 +207,7 @@ def steps(form: Form, *, max_size: int = 14) -> st.SearchStrategy[list[Step]]:
 def _kinds(form: Form) -> list[list[Step]]:
     """Return the steps of each kind, results twice as likely as others."""
     plain = [user(), assistant(), system(), STATE, THOUGHT, THOUGHT, SILENCE]
+    plain += [BLANK_TURN, UNSIGNED, SAID_UNSIGNED]
     several = [ids for n in (1, 2, 3) for ids in permutations(IDS, n)]
     one = several[: len(IDS)]
     calls = [call(*ids) for ids in (one if form is Form.FUNCTION else several)]
@@ -211,6 +228,8 @@ class History(NamedTuple):
     long_running: frozenset[str] = frozenset()
     thinks: Form | None = None
     """How it writes thoughts, if not as the rest."""
+    answers: Form | None = None
+    """How it writes every other message with results, if not as the rest."""
 
     @property
     def named(self) -> bool:
@@ -218,22 +237,33 @@ class History(NamedTuple):
 
     @property
     def messages(self) -> list[ChatMessage | None]:
-        thoughts = self.thinks or self.form
         return [
-            message(step, index, thoughts if step == THOUGHT else self.form)
+            message(step, index, self._form_of(step, index))
             for index, step in enumerate(self.steps)
         ]
 
+    def _form_of(self, step: Step, index: int) -> Form:
+        form = None
+        if step.kind == "thought":
+            form = self.thinks
+        elif step.kind == "result" and index % 2:
+            alone = len(step.ids) == 1 and not step.also_says
+            form = self.answers if alone or self.answers not in ONE_BY_ONE else None
+        return form or self.form
 
+
+WITH_IDS = [form for form in Form if form not in NAMED]
 LONG_RUNNING = st.frozensets(st.sampled_from(IDS), max_size=2)
 
 
 @st.composite
 def histories(draw: st.DrawFn, forms: Sequence[Form] = tuple(Form)) -> History:
-    """Draw a history in one form."""
+    """Draw a history in one form; thoughts and results may have others."""
     form = draw(st.sampled_from(forms))
     thinks = draw(st.none() | st.sampled_from(Form))
-    return History(form, draw(_STEPS[form]), draw(LONG_RUNNING), thinks)
+    others = [] if form in NAMED else WITH_IDS
+    answers = draw(st.sampled_from([None, *others]))
+    return History(form, draw(_STEPS[form]), draw(LONG_RUNNING), thinks, answers)
 
 
 # Which result belongs to which call, looked up one by one -------------------------

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from validity_inputs import Wire
 
-from raf_session.history import SUMMARY_TYPE, HistoryPolicy, HistoryRule, select_history
+from raf_session.history import (
+    SUMMARY_TYPE,
+    HistoryPolicy,
+    HistoryRule,
+    HistoryWindow,
+    select_history,
+)
 from raf_session.messages import ChatMessage, MessageRole
 from raf_session.tokens import EstimatingTokenCounter
 from raf_session.toolcalls import Repair, RepairRule, arrange
@@ -319,3 +325,33 @@ def test_what_stands_beside_calls_and_is_refused_leaves(container: str) -> None:
     assert not any(check(sent.messages) for check in VALIDATORS)
     assert sent.messages[1].content is None
     assert sent.messages[3].to_openai()[container] == [{"text": "hi"}]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "thinking", "thinking": "so"},
+        {"type": "thinking", "thinking": "so", "signature": ""},
+        {"type": "thinking", "thinking": "so", "signature": None},
+        {"type": "redacted_thinking"},
+    ],
+)
+def test_thinking_of_anthropics_that_is_not_signed_leaves_by_name(part: Wire) -> None:
+    text = {"type": "text", "text": "hi"}
+    sent = arrange([ASKED, said(content=[part]), said(content=[part, text])])
+    assert [m.to_openai()["content"] for m in sent.messages] == ["hi", [text]]
+    rules = [(repair.rule.value, repair.message_index) for repair in sent.repairs]
+    assert rules == [("unsigned", 1), ("silent", 1), ("unsigned", 2)]
+    assert not any(check(sent.messages) for check in VALIDATORS)
+
+
+def test_a_view_names_what_left_a_message_and_shows_the_same_object_again() -> None:
+    thinking = {"type": "thinking", "thinking": "so"}
+    text = {"type": "text", "text": "hi"}
+    window = HistoryWindow(HistoryPolicy(), EstimatingTokenCounter())
+    window.extend([ASKED, said(content=[thinking, text], tool_calls=[])])
+    one, other = window.view(), window.view()
+    rules = [Repair(RepairRule.EMPTY, 1), Repair(RepairRule.UNSIGNED, 1)]
+    assert one.repairs == tuple(rules)
+    assert one.messages[1].to_openai()["content"] == [text]
+    assert one.messages[1] is other.messages[1]
