@@ -12,7 +12,7 @@ from manager_values import CharacterCounter, agent, call, configured, result, us
 from raf_session.history import HistoryRule, HistoryView, HistoryWindow
 from raf_session.manager import RunReport, SessionState, SessionStatistics
 from raf_session.messages import ChatMessage
-from raf_session.toolcalls import calls_in
+from raf_session.toolcalls import RepairRule, calls_in
 
 ROWS = table_rows("tpclaw.md")
 PAGE = (Path(__file__).parents[2] / "docs" / "tpclaw.md").read_text(encoding="utf-8")
@@ -38,6 +38,7 @@ def test_the_whole_document_is_in_the_table() -> None:
         ("RunReport", RunReport._fields),
         ("HistoryView", (*HistoryView._fields, "dropped_messages")),
         ("HistoryRule", tuple(HistoryRule)),
+        ("RepairRule", tuple(RepairRule)),
         ("SessionStatistics", SessionStatistics._fields),
         ("SessionState", tuple(SessionState)),
     ],
