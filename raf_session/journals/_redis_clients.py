@@ -12,14 +12,19 @@ from urllib.parse import unquote, urlsplit
 
 from redis.asyncio import Redis, RedisCluster, Sentinel
 from redis.asyncio.cluster import PipelineCommand
-from redis.asyncio.connection import parse_url
+from redis.asyncio.connection import Connection, ConnectionPool, parse_url
 from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import (
+    SentinelManagedConnection,
+    SentinelManagedSSLConnection,
+)
 from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.exceptions import AskError, ClusterError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from typing_extensions import Protocol, override
 
 from raf_session.errors import InvalidValueError
+from raf_session.journals._redis_connections import direct
 
 __all__ = ("Client", "Holder", "Pipeline", "client_maker", "handed_in", "sending")
 
@@ -205,7 +210,7 @@ def client_maker(url: str) -> Callable[[], Holder]:
     options = _options(plain)
     if kind == "cluster":
         return lambda: _of_cluster(options)
-    return lambda: _of_server(plain)
+    return lambda: _of_server(options)
 
 
 def _options(url: str) -> dict[str, Any]:
@@ -219,8 +224,10 @@ def _retry() -> Retry:
     return _Retry(ExponentialBackoff(cap=0.4, base=0.05), 4)
 
 
-def _of_server(url: str) -> Holder:
-    client = cast("Any", Redis).from_url(url, retry=_retry())
+def _of_server(options: dict[str, Any]) -> Holder:
+    options = {**options, "retry": _retry()}
+    options["connection_class"] = direct(options.get("connection_class", Connection))
+    client = cast("Any", Redis).from_pool(ConnectionPool(**options))
     return Holder(client, [client.aclose], _PAUSES_SECS)
 
 
@@ -252,11 +259,11 @@ def _sentinel_maker(url: str) -> Callable[[], Holder]:
     options = _options(f"{parts.scheme}://{login}localhost/{database or 0}{query}")
     options.pop("host", None)
     secure = options.pop("connection_class", None) is not None
+    kind = SentinelManagedSSLConnection if secure else SentinelManagedConnection
+    options["connection_class"] = direct(kind)
 
     def make() -> Holder:
         sentinel = cast("Any", Sentinel)(nodes, socket_timeout=1.0)
-        if secure:
-            options["ssl"] = True
         client = sentinel.master_for(unquote(service), retry=_retry(), **options)
         closers = [client.aclose, *(node.aclose for node in sentinel.sentinels)]
         return Holder(client, closers, _PAUSES_SECS)

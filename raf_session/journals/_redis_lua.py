@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("SCOPES", "SESSIONS", "TIMES")
+__all__ = ("FACTS", "SCOPES", "SESSIONS", "TIMES")
 
 TIMES: Final = """
 local function whole(x) return string.format('%d', x) end
@@ -71,7 +71,8 @@ end
 """
 """Text, time and native expiry."""
 
-_FACTS: Final = " ".join(("(%d+)", "(%d+)", *["(%-?%d+)"] * 18))
+FACTS: Final = f"^{' '.join(('(%d+)', '(%d+)', *['(%-?%d+)'] * 18))}$"
+"""The pattern of a head's numbers."""
 
 SESSIONS: Final = """
 -- f: version revision created updated active pinned last_seq spliced_at
@@ -165,7 +166,7 @@ local function write_digests(former, keep, digests)
   if kept .. digests == '' then redis.call('DEL', KEYS[5])
   else redis.call('SET', KEYS[5], kept .. digests) end
 end
-""".replace("@FACTS@", f"^{_FACTS}$")
+""".replace("@FACTS@", FACTS)
 """Heads, rows and digests of one session."""
 
 SCOPES: Final = """

@@ -6,10 +6,10 @@ import hashlib
 from typing import Final
 
 from raf_session.encoding import BODY_VERSION
-from raf_session.journals._redis_lua import SCOPES, SESSIONS, TIMES
+from raf_session.journals._redis_lua import FACTS, SCOPES, SESSIONS, TIMES
 from raf_session.journals._redis_lua_operations import COMMANDS, OPERATIONS
 
-__all__ = ("APPEND", "APPEND_MORE", "CLEAR", "COMMIT", "OPERATE", "Script")
+__all__ = ("APPEND", "APPEND_MORE", "CLEAR", "COMMIT", "OPERATE", "USUAL", "Script")
 
 
 class Script:
@@ -26,6 +26,57 @@ class Script:
 
 _WORDS: Final = f"^{'(%-?%d+) ' * 7}([%d%-]+)%z{'([^%z]*)%z' * 3}(.*)$"
 _DESCRIPTION: Final = "^" + r"([^\1]*)\1" * 3 + "(.*)$"
+
+USUAL: Final = (
+    """
+-- One entry and nothing else, behind all that is stored: what an append mostly is, and
+-- done without the functions that the rest needs.  Whatever else there is to say about
+-- it is left to what follows: nothing was written then.
+local function usual()
+  local call, find = redis.call, string.match
+  local now, touch, updated, messages, conversations, tokens, activity, incarnation,
+    member = find(ARGV[1], '@USUAL@')
+  if not member or ARGV[3] then return nil end
+  local h = call('HMGET', KEYS[1], 'incarnation', 'facts', 'about', 'request')
+  if not (h[1] and h[2] and h[3]) or incarnation ~= '' and incarnation ~= h[1] then
+    return nil
+  end
+  local version, revision, made, updated_at, active_at, pinned, seq, spliced, entries,
+    a_messages, a_conversations, a_tokens, total, t_messages, t_conversations, t_tokens,
+    tail_at, archived, owed, schema = find(h[2], '@FACTS@')
+  local id = find(ARGV[2], '^[^%z]*%z([^%z]+)%z')
+  if not schema or tonumber(schema) > @SCHEMA@
+    or tonumber(now) <= tonumber(tail_at)
+    or tonumber(updated) <= tonumber(updated_at)
+    or tonumber(touch) <= tonumber(active_at)
+    or call('ZCARD', KEYS[2]) ~= tonumber(entries)
+    or call('HLEN', KEYS[4]) ~= entries + archived
+    or call('HEXISTS', KEYS[4], id) == 1
+    or call('PTTL', KEYS[1]) ~= -1
+  then return nil end
+  local place = string.format('%d', seq + 1)
+  local facts = string.format(
+    '%d %d %s %s %s %s %s %s %d %d %d %d %d %d %d %d %s %s %s %s',
+    version + 1, revision + 1, made, updated, touch, pinned, place, spliced,
+    entries + 1, a_messages + messages, a_conversations + conversations,
+    a_tokens + tokens, total + 1, t_messages + messages,
+    t_conversations + conversations, t_tokens + tokens, now, archived, owed, schema)
+  if activity ~= '-' then
+    call('ZADD', KEYS[tonumber(activity)], 'LT', '-' .. touch, member)
+  end
+  call('ZADD', KEYS[2], place, place .. '\\0000\\0' .. now .. '\\0' .. ARGV[2])
+  call('HSET', KEYS[4], id, place .. ' 0')
+  call('HSET', KEYS[1], 'facts', facts)
+  return table.concat({'', h[1], facts, h[3], h[4] or '', now, ''}, '\\0')
+end
+local done = usual()
+if done then return done end
+""".replace(
+        "@USUAL@", f"^(%d+) ([1-9]%d*) {r'(%d+) ' * 4}1 ([%d%-]+)%z([^%z]*)%z%z%z(.*)$"
+    )
+    .replace("@FACTS@", FACTS)
+    .replace("@SCHEMA@", str(BODY_VERSION))
+)
 
 _APPEND: Final = (
     """
@@ -143,7 +194,7 @@ return answer({'', h[1], facts, h[3], h[4] or '', moment, results[1] or ''})
     .replace("@SCHEMA@", str(BODY_VERSION))
 )
 
-APPEND: Final = Script(TIMES, SESSIONS, COMMANDS, _APPEND)
+APPEND: Final = Script(USUAL, TIMES, SESSIONS, COMMANDS, _APPEND)
 """`Journal.append`: looks, draws the places and writes."""
 
 APPEND_MORE: Final = Script(TIMES, SESSIONS, SCOPES, COMMANDS, OPERATIONS, _APPEND)
