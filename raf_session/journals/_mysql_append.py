@@ -1,4 +1,4 @@
-"""The append in one call of the stored procedure."""
+"""The append in one call of a stored procedure."""
 
 from __future__ import annotations
 
@@ -12,54 +12,69 @@ from raf_session.encoding import BODY_VERSION
 from raf_session.entries import Counts
 from raf_session.journal import Commit
 from raf_session.journals._mysql_heads import unpacked
+from raf_session.journals._mysql_routine import APPEND, APPEND_ONE, Routine
 from raf_session.journals._sql_entries import LARGEST
 from raf_session.journals._sql_heads import read_head
 from raf_session.journals._sql_writes import Append
 
-__all__ = ("arguments", "commit_of", "is_plain")
+__all__ = ("arguments", "commit_of", "routine_for")
 
 _MANY: Final = 1000
 """More entries are left to the core, which spreads them over several packets."""
 
 
-def is_plain(append: Append, max_bytes: int) -> bool:
-    """Tell whether the procedure can do it: entries, and nothing but times beside.
+def routine_for(append: Append, max_bytes: int) -> Routine | None:
+    """Return the procedure that can do it: entries, and nothing but times beside.
 
     Args:
         append: what to do.
         max_bytes: how much the server takes at once.
     """
-    change = append.texts.change
+    change, entries = append.texts.change, append.entries
     if not append.storable:
-        return False
-    if change is not NO_CHANGE and change != Change(
-        touch=change.touch, updated_at=change.updated_at
-    ):
-        return False
+        return None
     # In characters of up to four bytes; ids are written in hexadecimal.
     size = sum([len(body) for body in append.bodies])
-    size += sum([2 * len(entry.id) + 32 for entry in append.entries])
-    return len(append.entries) <= _MANY and 4 * size <= max_bytes
+    size += sum([2 * len(entry.id) + 32 for entry in entries])
+    if len(entries) > _MANY or 4 * size > max_bytes:
+        return None
+    if change is NO_CHANGE:
+        usual = (
+            len(entries) == 1
+            and append.expected_revision is None
+            and append.trim is None
+            and not append.rules.sessions.enabled
+        )
+        return APPEND_ONE if usual else APPEND
+    times = Change(touch=change.touch, updated_at=change.updated_at)
+    return APPEND if change == times else None
 
 
-def arguments(append: Append) -> Sequence[bytes | int | None]:
+def arguments(append: Append, routine: Routine) -> Sequence[bytes | int | None]:
     """Return the arguments of the procedure, in its order, texts as bytes."""
     entries, change = append.entries, append.texts.change
     now = append.rules.now()
-    idle_since, made_since = append.rules.sessions.cutoffs(now)
-    updated_at = active_at = now
-    if change is not NO_CHANGE:
-        updated_at = now if change.updated_at is None else to_micros(change.updated_at)
-        active_at = now if change.touch is None else to_micros(change.touch)
     app, usr, scope, session = append.key
     incarnation = append.incarnation
-    n, messages, conversations, tokens = Counts.of(entries)
-    shared = (
+    of_session = (
         app.encode(),
         usr.encode(),
         scope.encode(),
         session.encode(),
         None if incarnation is None else incarnation.encode(),
+    )
+    n, *counts = Counts.of(entries)
+    body = append.bodies[0].encode() if n == 1 else b""
+    of_one = (entries[0].id.encode(), entries[0].kind.encode(), body)
+    if routine is APPEND_ONE:
+        return (*of_session, now, *counts, *of_one)
+    idle_since, made_since = append.rules.sessions.cutoffs(now)
+    updated_at = active_at = now
+    if change is not NO_CHANGE:
+        updated_at = now if change.updated_at is None else to_micros(change.updated_at)
+        active_at = now if change.touch is None else to_micros(change.touch)
+    shared = (
+        *of_session,
         append.expected_revision,
         -LARGEST if idle_since is None else idle_since,
         -LARGEST if made_since is None else made_since,
@@ -69,13 +84,10 @@ def arguments(append: Append) -> Sequence[bytes | int | None]:
         updated_at,
         active_at,
         n,
-        messages,
-        conversations,
-        tokens,
+        *counts,
     )
     if n == 1:
-        name, kind = entries[0].id.encode(), entries[0].kind.encode()
-        return (*shared, name, kind, append.bodies[0].encode(), None)
+        return (*shared, *of_one, None)
     rows: list[tuple[object, ...]] = []
     bodies = [body.encode() for body in append.bodies]
     start = 1
@@ -100,12 +112,8 @@ def commit_of(append: Append, head: bytes) -> Commit:
     """Return what the procedure has done, by the head that it answered."""
     stored = read_head(append.rules, append.key, unpacked(head))
     first = stored.head.last_seq - len(append.entries) + 1
-    return Commit(
-        stored.head,
-        tuple(
-            [
-                entry.stored(seq, stored.tail_at)
-                for seq, entry in enumerate(append.entries, first)
-            ]
-        ),
-    )
+    entries = [
+        entry.stored(seq, stored.tail_at)
+        for seq, entry in enumerate(append.entries, first)
+    ]
+    return Commit(stored.head, tuple(entries))

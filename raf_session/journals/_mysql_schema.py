@@ -11,7 +11,7 @@ from raf_session.encoding import BODY_VERSION
 from raf_session.errors import StorageBusyError, StorageError
 from raf_session.journals._mysql_connections import MysqlConnection
 from raf_session.journals._mysql_faults import BACKEND, code_of
-from raf_session.journals._mysql_routine import NAME, ROUTINE
+from raf_session.journals._mysql_routine import ROUTINES
 from raf_session.journals._mysql_tables import TABLES, VIEWS
 from raf_session.journals._sql_tables import SCHEMA_VERSION, check_version
 
@@ -36,8 +36,8 @@ async def prepare(connection: MysqlConnection, *, may_migrate: bool) -> None:
     """
     found = await _version(connection)
     if found == SCHEMA_VERSION:
-        if may_migrate and not await _has_routine(connection):
-            await _make_routine(connection)
+        if may_migrate:
+            await _make_routines(connection)
     elif may_migrate:
         await migrate(connection)
     else:
@@ -50,7 +50,7 @@ async def prepare(connection: MysqlConnection, *, may_migrate: bool) -> None:
 
 
 async def migrate(connection: MysqlConnection) -> None:
-    """Make tables, views and procedure, as far as they are missing.
+    """Make tables, views and procedures, as far as they are missing.
 
     One process at a time does it. Whatever interrupts it, the next one goes on.
 
@@ -73,8 +73,7 @@ async def migrate(connection: MysqlConnection) -> None:
             ) from error
         for view, select in VIEWS.items():
             await _make_view(connection, view, select)
-        if not await _has_routine(connection):
-            await _make_routine(connection)
+        await _make_routines(connection)
         await connection.execute_many(
             "INSERT INTO ~meta (name, value) VALUES (?, ?) "
             "ON DUPLICATE KEY UPDATE value = VALUES(value)",
@@ -114,7 +113,7 @@ async def _version(connection: MysqlConnection) -> int | None:
     return version
 
 
-# Views and procedure -------------------------------------------------------------
+# Views and procedures ------------------------------------------------------------
 
 
 async def _make_view(connection: MysqlConnection, view: str, select: str) -> None:
@@ -150,20 +149,18 @@ def _warn(reason: str) -> None:
     )
 
 
-async def _has_routine(connection: MysqlConnection) -> bool:
-    return bool(
-        await connection.rows(
-            "SELECT 1 FROM information_schema.routines "
-            "WHERE routine_schema = DATABASE() AND routine_name = ?",
-            NAME,
-        )
+async def _make_routines(connection: MysqlConnection) -> None:
+    """Make the procedures, or do without: then an append takes more round trips."""
+    found = await connection.rows(
+        "SELECT routine_name FROM information_schema.routines "
+        "WHERE routine_schema = DATABASE()"
     )
-
-
-async def _make_routine(connection: MysqlConnection) -> None:
-    """Make the procedure, or do without: then an append takes more round trips."""
-    try:
-        await connection.script(ROUTINE)
-    except Exception as error:
-        if code_of(error) not in {*_DENIED, *_UNMADE}:
-            raise
+    names = {name for (name,) in found}
+    for routine in ROUTINES:
+        if routine.name in names:
+            continue
+        try:
+            await connection.script(routine.text)
+        except Exception as error:
+            if code_of(error) not in {*_DENIED, *_UNMADE}:
+                raise

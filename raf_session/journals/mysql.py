@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import ssl as tls
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from typing_extensions import override
 
 from raf_session.clock import Clock, utc_now
 from raf_session.errors import StorageError
 from raf_session.journal import Codec, Commit, Durability
-from raf_session.journals._mysql_append import arguments, commit_of, is_plain
+from raf_session.journals._mysql_append import arguments, commit_of, routine_for
 from raf_session.journals._mysql_connections import MysqlConnection
 from raf_session.journals._mysql_dialect import MysqlDialect
 from raf_session.journals._mysql_driver import DriverPool
 from raf_session.journals._mysql_faults import code_of
 from raf_session.journals._mysql_pools import GivenPool
 from raf_session.journals._mysql_reads import load
-from raf_session.journals._mysql_routine import CALL
+from raf_session.journals._mysql_routine import APPEND, APPEND_ONE, Routine
 from raf_session.journals._mysql_schema import migrate, prepare
 from raf_session.journals._mysql_server import check_server
 from raf_session.journals._mysql_settling import Settled
@@ -115,8 +115,8 @@ class MysqlJournal(SqlJournal):
             busy_timeout_secs=busy_timeout_secs,
         )
         self._may_migrate: Final = migrate
-        self._calls = True
-        """Whether the procedure is there, as far as is known."""
+        self._missing: set[Routine] = set()
+        """Procedures that are not there, as far as is known."""
 
     # Opening ---------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class MysqlJournal(SqlJournal):
             await check_server(connection, self.durability)
             await prepare(connection, may_migrate=self._may_migrate)
             self._max_body = connection.max_packet - _PACKET_MARGIN
-            self._calls = True
+            self._missing.clear()
 
         await runner.call(_own(work))
 
@@ -165,23 +165,25 @@ class MysqlJournal(SqlJournal):
     @override
     async def _append(self, append: Append) -> Commit:
         runner = self._opened()
-        if self._calls and is_plain(append, self._max_body or 0):
-            values = arguments(append)
-
-            async def work(connection: MysqlConnection) -> bytes | None:
-                rows = (await Settled(connection.run(CALL, values))).rows
-                return rows[0][0] if rows else None
-
+        routine = routine_for(append, self._max_body or 0)
+        if routine is APPEND_ONE and routine in self._missing:
+            routine = APPEND
+        if routine is not None and routine not in self._missing:
+            text, values = routine.call, arguments(append, routine)
             try:
-                head = await runner.call(_own(work))
+                result = await runner.call(
+                    lambda c: Settled(cast("MysqlConnection", c).run(text, values))
+                )
+                head = result.rows[0][0] if result.rows else None
             except Duplicate:
                 head = None
             except StorageError as error:
                 cause, head = error.__cause__, None
                 code = None if cause is None else code_of(cause)
                 if code in _NO_ROUTINE:
-                    self._calls = False
-                elif code != _HEAD_TOO_LARGE:
+                    self._missing.add(routine)
+                    return await self._append(append)
+                if code != _HEAD_TOO_LARGE:
                     raise
             if head is not None:
                 return commit_of(append, head)

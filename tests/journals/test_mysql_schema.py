@@ -13,7 +13,7 @@ from raf_session.changes import Change, LabelDelta, StateDelta
 from raf_session.conformance.journal_values import KEY, NEW, ids, said
 from raf_session.entries import Entry
 from raf_session.errors import SchemaVersionError, StorageError
-from raf_session.journals._mysql_routine import NAME
+from raf_session.journals._mysql_routine import APPEND, APPEND_ONE, ROUTINES, Routine
 from raf_session.journals.mysql import MysqlJournal
 from raf_session.keys import SessionKey
 from raf_session.messages import ChatMessage
@@ -21,6 +21,7 @@ from raf_session.options import NewSession, Query
 
 pytestmark = pytest.mark.anyio
 
+NAMES = sorted(routine.name for routine in ROUTINES)
 READ_AND_WRITE = "SELECT, INSERT, UPDATE, DELETE ON *.*"
 
 
@@ -115,7 +116,7 @@ async def routines(url: str) -> list[str]:
     found = await ask(
         url,
         "SELECT routine_name FROM information_schema.routines "
-        "WHERE routine_schema = DATABASE()",
+        "WHERE routine_schema = DATABASE() ORDER BY routine_name",
     )
     return [name for (name,) in found]
 
@@ -181,10 +182,10 @@ async def test_what_a_kill_left_of_a_migration_is_completed(url: str) -> None:
         "DELETE FROM raf_meta",
         "DROP TABLE raf_scoped_state",
         "DROP VIEW events",
-        f"DROP PROCEDURE {NAME}",
+        f"DROP PROCEDURE {APPEND.name}",
     )
     await use(MysqlJournal(url))
-    assert await routines(url) == [NAME]
+    assert await routines(url) == NAMES
     assert await ask(url, "SELECT count(*) FROM events") == ((0,),)
 
 
@@ -202,18 +203,24 @@ async def test_a_migration_that_is_cancelled_leaves_no_lock(url: str) -> None:
 
 async def test_an_open_journal_migrates_too(url: str) -> None:
     async with MysqlJournal(url) as journal:
-        await ask(url, f"DROP PROCEDURE {NAME}")
+        await ask(url, f"DROP PROCEDURE {APPEND_ONE.name}")
         await journal.migrate()
-        assert await routines(url) == [NAME]
+        assert await routines(url) == NAMES
 
 
-async def test_a_routine_that_is_gone_is_done_without(url: str) -> None:
+@pytest.mark.parametrize("gone", [[APPEND], [APPEND_ONE], [APPEND, APPEND_ONE]])
+async def test_routines_that_are_gone_are_done_without(
+    url: str, gone: list[Routine]
+) -> None:
     async with MysqlJournal(url) as journal:
         await journal.create(NEW)
         await journal.append(KEY, [said("a")])
-        await ask(url, f"DROP PROCEDURE {NAME}")
+        await ask(url, *(f"DROP PROCEDURE {routine.name}" for routine in gone))
         await journal.append(KEY, [said("b")])
-        assert ids((await journal.load(KEY)).entries) == ["a", "b"]
+        await journal.append(KEY, [said("c"), said("d")])
+        await journal.append(KEY, [said("e")])
+        stored = (await journal.load(KEY)).entries
+        assert ids(stored) == ["a", "b", "c", "d", "e"]
 
 
 # Texts ---------------------------------------------------------------------------
