@@ -10,14 +10,11 @@ from raf_session.changes import NO_CHANGE, Change
 from raf_session.clock import to_micros
 from raf_session.encoding import BODY_VERSION
 from raf_session.entries import Counts
-from raf_session.journal import Commit
-from raf_session.journals._mysql_heads import unpacked
 from raf_session.journals._mysql_routine import APPEND, APPEND_ONE, Routine
 from raf_session.journals._sql_entries import LARGEST
-from raf_session.journals._sql_heads import read_head
 from raf_session.journals._sql_writes import Append
 
-__all__ = ("arguments", "commit_of", "routine_for")
+__all__ = ("arguments", "routine_for")
 
 _MANY: Final = 1000
 """More entries are left to the core, which spreads them over several packets."""
@@ -106,14 +103,3 @@ def arguments(append: Append, routine: Routine) -> Sequence[bytes | int | None]:
         )
         start += len(body)
     return (*shared, None, None, b"".join(bodies), json.dumps(rows).encode())
-
-
-def commit_of(append: Append, head: bytes) -> Commit:
-    """Return what the procedure has done, by the head that it answered."""
-    stored = read_head(append.rules, append.key, unpacked(head))
-    first = stored.head.last_seq - len(append.entries) + 1
-    entries = [
-        entry.stored(seq, stored.tail_at)
-        for seq, entry in enumerate(append.entries, first)
-    ]
-    return Commit(stored.head, tuple(entries))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from raf_session.changes import NO_CHANGE
 from raf_session.encoding import BodyFormat
@@ -24,6 +24,7 @@ from raf_session.journals._sql_heads import (
     find_head,
     find_live,
     insert_head,
+    read_head,
     update_counts,
     update_head,
 )
@@ -148,6 +149,24 @@ class Append(NamedTuple):
                     and incarnation.isalnum()
                 )
             )
+        )
+
+    def done(self, row: Sequence[Any]) -> Commit:
+        """Return what one call to the server has done, by the row of `HEADS` it gave.
+
+        Nothing left the window: all entries were stored at the moment of its last.
+
+        Raises:
+            SessionDamagedError: the row cannot be read.
+        """
+        head, _, tail_at = read_head(self.rules, self.key, row)
+        entries, last = self.entries, head.last_seq
+        if len(entries) == 1:
+            return Commit(head, (entries[0].stored(last, tail_at),))
+        first = last - len(entries) + 1
+        return Commit(
+            head,
+            tuple([one.stored(seq, tail_at) for seq, one in enumerate(entries, first)]),
         )
 
     async def run(self, tx: Transaction) -> Commit:

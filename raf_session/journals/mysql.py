@@ -11,11 +11,12 @@ from typing_extensions import override
 from raf_session.clock import Clock, utc_now
 from raf_session.errors import StorageError
 from raf_session.journal import Codec, Commit, Durability
-from raf_session.journals._mysql_append import arguments, commit_of, routine_for
+from raf_session.journals._mysql_append import arguments, routine_for
 from raf_session.journals._mysql_connections import MysqlConnection
 from raf_session.journals._mysql_dialect import MysqlDialect
 from raf_session.journals._mysql_driver import DriverPool
 from raf_session.journals._mysql_faults import code_of
+from raf_session.journals._mysql_heads import unpacked
 from raf_session.journals._mysql_pools import GivenPool
 from raf_session.journals._mysql_reads import load
 from raf_session.journals._mysql_routine import APPEND, APPEND_ONE, Routine
@@ -186,7 +187,7 @@ class MysqlJournal(SqlJournal):
                 if code != _HEAD_TOO_LARGE:
                     raise
             if head is not None:
-                return commit_of(append, head)
+                return append.done(unpacked(head))
         # It was not as simple as that: what there is to say is found out step by step.
         return await super()._append(append)
 

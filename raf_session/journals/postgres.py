@@ -15,7 +15,6 @@ from raf_session.journals._postgres_opening import Opening
 from raf_session.journals._postgres_reads import found_in, statement
 from raf_session.journals._postgres_urls import driver_url
 from raf_session.journals._records import Found
-from raf_session.journals._sql_heads import read_head
 from raf_session.journals._sql_journal import SqlJournal
 from raf_session.journals._sql_pools import event_loop
 from raf_session.journals._sql_runner import Duplicate, Runner
@@ -144,13 +143,7 @@ class PostgresJournal(SqlJournal):
             rows = ()
         if not rows or rows[0][0] is None:
             return await super()._append(append)
-        stored = read_head(self._rules, append.key, rows[0])
-        head, n = stored.head, len(append.entries)
-        entries = [
-            entry.stored(head.last_seq - n + place, stored.tail_at)
-            for place, entry in enumerate(append.entries, 1)
-        ]
-        return Commit(head, tuple(entries))
+        return append.done(rows[0])
 
     # Reads -----------------------------------------------------------------------
 
