@@ -23,15 +23,14 @@ _AT_ONCE: Final = 32 * 1024
 """Bytes that a transport takes, where it holds none, without asking to wait."""
 
 
-def _packed(args: tuple[Any, ...]) -> bytes | None:
+def _packed(args: tuple[object, ...]) -> bytes | None:
     """Return the call of a script as it travels, `None`: it has other arguments."""
     parts = [b"*%d\r\n$7\r\nEVALSHA\r\n" % len(args)]
     for arg in args[1:]:
-        kind: type[Any] = type(arg)
-        if kind is str or kind is int:
-            word = str(arg).encode()
-        elif kind is bytes:
+        if type(arg) is bytes:
             word = arg
+        elif type(arg) is str or type(arg) is int:
+            word = str(arg).encode()
         else:
             return None
         parts.append(b"$%d\r\n%b\r\n" % (len(word), word))

@@ -21,6 +21,7 @@ from raf_session.conformance import (
     journal_cancellation,
     journal_identity,
 )
+from raf_session.journals._mysql_routine import ROUTINES
 from raf_session.journals._sql_runner import Runner
 from raf_session.journals.mysql import MysqlJournal
 
@@ -44,7 +45,7 @@ class Stepwise(MysqlJournal):
     @override
     async def _prepare(self, runner: Runner) -> None:
         await super()._prepare(runner)
-        self._calls = False
+        self._missing.update(ROUTINES)
 
 
 @asynccontextmanager

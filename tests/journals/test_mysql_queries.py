@@ -17,6 +17,7 @@ from raf_session.conformance.journal_values import said
 from raf_session.entries import Entry
 from raf_session.journal import Order
 from raf_session.journals._mysql_connections import MysqlConnection
+from raf_session.journals._mysql_routine import ROUTINES
 from raf_session.journals._mysql_values import expanded
 from raf_session.journals.mysql import MysqlJournal
 from raf_session.keys import ScopeKey, SessionKey
@@ -201,7 +202,7 @@ async def test_a_load_reads_by_keys(traced: Traced) -> None:
 
 async def test_writes_find_their_rows_by_keys(traced: Traced) -> None:
     journal = traced.journal
-    journal._calls = False
+    journal._missing.update(ROUTINES)
     delta = StateDelta({"a": 1}, deleted=["k1"])
     change = Change(session=delta, user=delta, app=delta, providers=delta)
     title = Change(title="t", labels=LabelDelta(["x"], ["l1"]))
