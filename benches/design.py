@@ -15,7 +15,7 @@ from benches.scope import Scope
 __all__ = ("measure",)
 
 _OURS, _JOURNAL, _POWER = "raf-session", "raf-session journal", "raf-session (power)"
-_RAW, _RAW_POWER = "raw write", "raw write (power)"
+_RAW, _RAW_KEYED, _RAW_POWER = "raw write", "raw write (keyed)", "raw write (power)"
 _PEERS = tuple(sorted({cls.label for cls in PEERS}))
 _OPENAI, _ADK, _TRPC = "openai-agents", "google-adk", "trpc-agent-py"
 
@@ -54,7 +54,7 @@ def _append(found: _Found, backend: str, short: int, long: int) -> Iterator[Row]
     if ours is None:
         return
     name = f"append, {backend}, {short:,} messages stored"
-    raw = found.beside("append", backend, [_RAW], short)
+    raw = found.beside("append", backend, [_RAW, _RAW_KEYED], short)
     if backend == "memory":
         yield Row(name, ours, raw, "<= 20 µs", lambda: ours.best <= 20e-6)
     elif backend == "SQLite":

@@ -20,6 +20,8 @@ __all__ = ("BACKENDS", "SERVERS", "Place", "open_place")
 
 RawWrite: TypeAlias = Callable[[str], Awaitable[object]]
 """Stores one body durably, as this driver's user would by hand."""
+KeyedWrite: TypeAlias = Callable[[str, str], Awaitable[object]]
+"""The same under an id that no other row may have, in the order of a session."""
 
 _DATABASES = 16  # of a Redis as it comes
 _next = count()
@@ -35,6 +37,8 @@ class Place:
     raw: RawWrite | None = None
     raw_power: RawWrite | None = None
     """The same, on the disk before it is acknowledged; where that is another one."""
+    keyed: KeyedWrite | None = None
+    """On servers: what a message takes to be found again, and not twice."""
     stored: Callable[[], Awaitable[int]] | None = None
     """The bytes that everything but the raw writes takes, indexes included."""
 
@@ -85,7 +89,9 @@ async def _jsonl(folder: Path) -> AsyncGenerator[Place]:
     async def stored() -> int:
         return await asyncio.to_thread(_size, folder)
 
-    yield Place("JSONL", f"file://{folder}/s", folder, write, write_synced, stored)
+    yield Place(
+        "JSONL", f"file://{folder}/s", folder, write, write_synced, None, stored
+    )
     os.close(raw)
 
 
@@ -113,7 +119,9 @@ async def _sqlite(folder: Path) -> AsyncGenerator[Place]:
         other.close()
         return path.stat().st_size
 
-    yield Place("SQLite", f"sqlite:///{path}", folder, write, write_synced, stored)
+    yield Place(
+        "SQLite", f"sqlite:///{path}", folder, write, write_synced, None, stored
+    )
     normal.close()
     full.close()
 
@@ -129,14 +137,17 @@ async def _redis(folder: Path) -> AsyncGenerator[Place]:
         async def write(body: str) -> object:
             return await client.rpush("raw", body)
 
+        async def keyed(name: str, body: str) -> object:
+            return await client.hsetnx("raw_keyed", name, body)
+
         async def stored() -> int:
             size = 0
             async for key in client.scan_iter("*", count=10_000):
-                if key != b"raw":
+                if not key.startswith(b"raw"):
                     size += await client.memory_usage(key, samples=0) or 0
             return size
 
-        yield Place("Redis", url, folder, write, None, stored)
+        yield Place("Redis", url, folder, write, None, keyed, stored)
         await client.flushdb()
 
 
@@ -157,18 +168,29 @@ async def _postgres(folder: Path) -> AsyncGenerator[Place]:
     url = urlsplit(server)._replace(path=f"/{name}").geturl()
     connection = await asyncpg.connect(url)
     await connection.execute("CREATE SCHEMA raw")
-    await connection.execute("CREATE TABLE raw.raw (id bigserial, body json)")
+    await connection.execute(
+        "CREATE TABLE raw.raw (id bigserial PRIMARY KEY, body json); "
+        "CREATE TABLE raw.keyed (session bigint, place bigint, "
+        "id text NOT NULL UNIQUE, body json, PRIMARY KEY (session, place))"
+    )
     insert = await connection.prepare("INSERT INTO raw.raw (body) VALUES ($1)")
+    insert_keyed = await connection.prepare(
+        "INSERT INTO raw.keyed (session, place, id, body) VALUES (1, $1, $2, $3)"
+    )
+    places = count(1)
 
     async def write(body: str) -> object:
         return await insert.fetch(body)
+
+    async def keyed(name: str, body: str) -> object:
+        return await insert_keyed.fetch(next(places), name, body)
 
     async def stored() -> int:
         await connection.execute("VACUUM FULL")
         return int(await connection.fetchval(_POSTGRES_BYTES))
 
     try:
-        yield Place("PostgreSQL", url, folder, write, None, stored)
+        yield Place("PostgreSQL", url, folder, write, None, keyed, stored)
     finally:
         await connection.close()
         await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
@@ -194,10 +216,22 @@ async def _mariadb(folder: Path) -> AsyncGenerator[Place]:
         f"CREATE TABLE raw_{name}.raw (id bigint AUTO_INCREMENT PRIMARY KEY, "
         "body longblob)"
     )
+    await cursor.execute(
+        f"CREATE TABLE raw_{name}.keyed (session bigint, place bigint, "
+        "id varbinary(64) NOT NULL UNIQUE, body longblob, PRIMARY KEY (session, place))"
+    )
+    places = count(1)
 
     async def write(body: str) -> object:
         return await cursor.execute(
             f"INSERT INTO raw_{name}.raw (body) VALUES (%s)", (body.encode(),)
+        )
+
+    async def keyed(row: str, body: str) -> object:
+        return await cursor.execute(
+            f"INSERT INTO raw_{name}.keyed (session, place, id, body) "
+            "VALUES (1, %s, %s, %s)",
+            (next(places), row, body.encode()),
         )
 
     async def stored() -> int:
@@ -217,7 +251,7 @@ async def _mariadb(folder: Path) -> AsyncGenerator[Place]:
 
     try:
         url = server._replace(path=f"/{name}").geturl()
-        yield Place("MariaDB", url, folder, write, None, stored)
+        yield Place("MariaDB", url, folder, write, None, keyed, stored)
     finally:
         await cursor.execute(f"DROP DATABASE {name}")
         await cursor.execute(f"DROP DATABASE raw_{name}")

@@ -8,7 +8,8 @@ from typing import Any
 from typing_extensions import override
 
 from benches.contenders.contender import Contender
-from benches.places import SERVERS, RawWrite
+from benches.places import SERVERS, KeyedWrite, RawWrite
+from raf_session.entries import new_id
 from raf_session.json_text import dump_json
 
 __all__ = ("RAW",)
@@ -66,6 +67,25 @@ class RawPower(Raw):
         self._write = self.place.raw_power
 
 
+class RawKeyed(Raw):
+    """A body under its id, in the order of a session: the least that holds messages."""
+
+    label = "raw write (keyed)"
+
+    @override
+    async def open(self) -> None:
+        assert self.place.keyed is not None
+        self._keyed: KeyedWrite = self.place.keyed
+
+    @override
+    def message(self, message: dict[str, Any]) -> Any:
+        return new_id(), super().message(message)
+
+    @override
+    async def append(self, session: None, message: Any) -> None:
+        await self._keyed(*message)
+
+
 def _on(backend: str, how: str, base: type[Raw] = Raw) -> type[Raw]:
     return type(base.__name__, (base,), {"backend": backend, "how": how})
 
@@ -79,4 +99,8 @@ RAW: tuple[type[Contender], ...] = (
     _on("JSONL", "one write to a file open for appending"),
     _on("JSONL", "the same and fdatasync", RawPower),
     *(_on(backend, _SERVER) for backend in SERVERS),
+    *(
+        _on(backend, f"{_SERVER}; an id that is unique", RawKeyed)
+        for backend in SERVERS
+    ),
 )
