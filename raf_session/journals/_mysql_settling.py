@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import CancelledError, Future
-from collections.abc import Awaitable, Coroutine, Generator
+from asyncio import AbstractEventLoop, CancelledError, Future
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextvars import Context
 from typing import Any, Final, Generic, TypeVar
 
 import anyio
@@ -62,14 +63,20 @@ class Settled(Awaitable[_T], Generic[_T]):
 def _until_cancelled(
     waiting: Future[Any] | None,
 ) -> Generator[Any, Any, CancelledError | None]:
-    """Wait for what the call waits for; return what cancelled that."""
+    """Wait for what the call waits for; return what cancelled that.
+
+    How it ended is for the call, which looks when it goes on.
+    """
     try:
         if waiting is None:
             yield
         else:
-            yield from _mirror(waiting)
+            yield _Shielded(waiting)
     except CancelledError as error:
-        return error
+        return None if waiting is not None and waiting.cancelled() else error
+    except Exception:
+        if waiting is None or not waiting.done():
+            raise
     return None
 
 
@@ -82,16 +89,39 @@ def _patiently(waiting: Future[Any]) -> Generator[Any, Any, None]:
         giving_up.cancel()
 
 
-def _mirror(waiting: Future[Any]) -> Future[None]:
-    """Return a future that ends with this one, and may be cancelled without it."""
-    mirror: Future[None] = waiting.get_loop().create_future()
+class _Shielded:
+    """A future as a task waits for it, that may be cancelled without it.
 
-    def end(_: Future[Any]) -> None:
-        if not mirror.done():
-            mirror.set_result(None)
+    `asyncio.shield` takes a turn of the event loop more to say that the future is done:
+    here the task is woken by the future itself.
 
-    waiting.add_done_callback(end)
-    return mirror
+    Args:
+        waiting: the future.
+    """
+
+    __slots__ = ("_asyncio_future_blocking", "_context", "_waiting", "_wake")
+
+    def __init__(self, waiting: Future[Any]) -> None:
+        self._waiting = waiting
+        # By this a task knows what it can wait for; it takes it back then.
+        self._asyncio_future_blocking = True
+        waiting._asyncio_future_blocking = False  # noqa: SLF001  (as a task does)
+
+    def get_loop(self) -> AbstractEventLoop:
+        return self._waiting.get_loop()
+
+    def add_done_callback(
+        self, wake: Callable[[Future[Any]], object], *, context: Context | None = None
+    ) -> None:
+        self._wake, self._context = wake, context
+        self._waiting.add_done_callback(wake, context=context)
+
+    def cancel(self, msg: object = None) -> bool:
+        if self._waiting.done() or not self._waiting.remove_done_callback(self._wake):
+            return False  # the task is about to be woken
+        cancelled: Future[Any] = self.get_loop().create_future()
+        cancelled.add_done_callback(self._wake, context=self._context)
+        return cancelled.cancel(msg)
 
 
 def _is_cancelled() -> bool:

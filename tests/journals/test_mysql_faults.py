@@ -142,6 +142,38 @@ async def test_a_task_is_cancelled_when_its_call_has_ended() -> None:
     assert call.ended
 
 
+async def test_a_task_is_cancelled_in_the_turn_of_the_answer() -> None:
+    call = Call()
+
+    async def run() -> None:
+        await Settled(call.run())
+
+    task = asyncio.create_task(run())
+    await asyncio.sleep(0)
+    call.answer(after=0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert call.ended
+
+
+async def test_an_answer_is_there_in_the_turn_in_which_it_came() -> None:
+    answer = asyncio.get_running_loop().create_future()
+
+    async def wait() -> object:
+        return await answer
+
+    async def run(*, settled: bool) -> object:
+        return await (Settled(wait()) if settled else wait())
+
+    tasks = [asyncio.create_task(run(settled=settled)) for settled in (True, False)]
+    await asyncio.sleep(0)
+    answer.set_result("done")
+    await asyncio.sleep(0)
+    assert [task.done() for task in tasks] == [True, True]
+    assert [task.result() for task in tasks] == ["done", "done"]
+
+
 async def test_a_scope_is_cancelled_when_its_call_has_ended() -> None:
     call = Call()
     call.answer()
