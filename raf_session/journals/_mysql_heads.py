@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from raf_session.journals._sql_tables import HEAD_COLUMNS
@@ -11,8 +12,8 @@ __all__ = ("PACKED", "is_whole", "unpacked")
 _COLUMNS: Final = ("number", "tail_at", *HEAD_COLUMNS, "labels")
 _TEXTS: Final = {"title", "model", "session_type", "forked_from", "labels"}
 _BYTES: Final = {"request_hash", "request_header"}
-_REVISION, _TITLE, _REQUEST = map(_COLUMNS.index, ("revision", "title", "request_n"))
-"""Where numbers begin, what describes a session, and the record of its request."""
+_TITLE: Final = _COLUMNS.index("title")
+"""What describes a session begins here, behind numbers."""
 _NULLABLE: Final = {"forked_from", "request_n", "request_format", *_BYTES}
 
 
@@ -32,15 +33,19 @@ def is_whole(head: str) -> bool:
 
 def unpacked(head: bytes | str) -> tuple[Any, ...]:
     """Return the row of a head, as the core reads it from the table."""
-    parts = (head if isinstance(head, str) else head.decode()).split(",")
-    number, tail_at, incarnation = parts[:_REVISION]
-    title, model, status, session_type, forked_from, version = parts[_TITLE:_REQUEST]
-    n, last, header, form, labels = parts[_REQUEST:]
+    text = head if isinstance(head, str) else head.decode()
+    number, tail_at, incarnation, *numbers, rest = text.split(",", _TITLE)
+    read = _known if len(rest) <= _SHORT else _described
+    return (int(number), int(tail_at), incarnation, *map(int, numbers), *read(rest))
+
+
+def _described(rest: str) -> tuple[Any, ...]:
+    """Return what stands behind the numbers: most writes leave it as it is."""
+    title, model, status, session_type, forked_from, version, *request, labels = (
+        rest.split(",")
+    )
+    n, last, header, form = request
     return (
-        int(number),
-        int(tail_at),
-        incarnation,
-        *map(int, parts[_REVISION:_TITLE]),
         _text(title),
         _text(model),
         status,
@@ -53,6 +58,11 @@ def unpacked(head: bytes | str) -> tuple[Any, ...]:
         None if form == "-" else int(form),
         _text(labels),
     )
+
+
+_known: Final = lru_cache(maxsize=1024)(_described)
+_SHORT: Final = 1024
+"""Characters of what is kept."""
 
 
 def _text(part: str) -> str:
