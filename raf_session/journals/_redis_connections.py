@@ -48,10 +48,9 @@ class _Direct(_Base):
 
     The driver waits for each write under its time limit in a task; where the transport
     holds nothing and the command is small, there is nothing to wait for. A connection
-    that is lost is noticed as the reply is read.
+    that is lost is noticed as the reply is read. A driver that names its writer in
+    another way than redis-py 5 to 8 do writes as ever.
     """
-
-    _writer: StreamWriter | None
 
     @override
     async def send_command(self, *args: Any, **kwargs: Any) -> None:
@@ -60,7 +59,7 @@ class _Direct(_Base):
             await super().send_command(*args, **kwargs)
             return
         check_health = bool(kwargs.get("check_health", True))
-        writer = self._writer
+        writer: StreamWriter | None = getattr(self, "_writer", None)
         if (
             writer is None
             or len(packed) > _AT_ONCE
