@@ -156,7 +156,7 @@ async def _histories(
 
     patient = replace(history.FULL, rounds=60, fill_secs=120)
     limits = history.QUICK if scope.quick else patient
-    works = ("append", "load") if backend == "SQLite" else ("append",)
+    works = ("load", "append") if backend == "SQLite" else ("append",)
     return await history.measure(classes, sizes, works=works, limits=limits)
 
 

@@ -1,4 +1,4 @@
-"""Cost against the length of the history: append, batch append, load, load last 20."""
+"""Cost against the length of the history: load, load last 20, append, batch append."""
 
 from __future__ import annotations
 
@@ -117,12 +117,16 @@ async def _last(held: Held, _: Limits) -> float:
 
 
 WORKS: dict[str, Callable[[Held, Limits], Awaitable[float]]] = {
-    "append": _append,
-    "batch append": _batch,
     "load": _load,
     "load last 20": _last,
+    "append": _append,
+    "batch append": _batch,
 }
-"""Seconds for one message, one message of a batch, one load, one load."""
+"""Seconds for one load, one load, one message, one message of a batch.
+
+Reading comes first: appends lengthen the session, and those of a fast store, which has
+more rounds, by more.
+"""
 
 
 # Running them ---------------------------------------------------------------------
