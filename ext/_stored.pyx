@@ -48,6 +48,8 @@ cdef dict template(dict fields):
     return made.__dict__
 
 
+cdef Py_ssize_t SHORT = 5  # the width of a row of an active entry alone
+cdef object _message = EntryKind.MESSAGE
 cdef dict _kinds = {kind.value: kind for kind in EntryKind}
 cdef dict _roles = {role.value: role for role in MessageRole}
 cdef dict _kind_names = {kind: kind.value for kind in EntryKind}
@@ -63,7 +65,7 @@ cdef dict _call_defaults = template(
     dict.fromkeys(ToolCall.model_fields) | {"extra": EMPTY}
 )
 cdef object _texts = frozenset(TEXT_FIELDS)
-cdef set _text_alone = {"role", "content"}
+cdef set _text_alone = {"role", "content"}  # shared: nobody gets at it to change it
 cdef object _message_type = ChatMessage
 cdef object _call_type = ToolCall
 cdef object _entry_type = Entry
@@ -87,7 +89,9 @@ def read_entries(rows, decode=None):
     cdef list entries = []
     cdef object message, entry, event, body
     for row in rows:
-        body = row[5] if decode is None else decode(row[5])
+        body = body_of(row)
+        if decode is not None:
+            body = decode(body)
         message = text_alone(body)
         if message is not None:
             entries.append(plain_entry(row, message, _no_event))
@@ -96,6 +100,10 @@ def read_entries(rows, decode=None):
         entry = known_entry(row, <dict>event) if type(event) is dict else None
         entries.append(entry_of(row, event) if entry is None else entry)
     return tuple(entries)
+
+
+cdef inline object body_of(object row):
+    return row[4] if len(row) == SHORT else row[5]
 
 
 def plain_text(entry):
@@ -216,13 +224,19 @@ cdef object known_entry(object row, dict event):
 
 
 cdef object plain_entry(object row, object message, tuple plain):
-    seq, left_at, entry_id, kind, stored_us, _, _ = row
+    cdef object seq, left_at, entry_id, kind, stored_us
+    if len(row) == SHORT:
+        seq, entry_id, kind, stored_us, _ = row
+        left_at = 0
+    else:
+        seq, left_at, entry_id, kind, stored_us, _, _ = row
+    kind = _message if kind is None else _kinds[kind]
     cdef object entry = (<PyTypeObject *>_entry_type).tp_alloc(
         <PyTypeObject *>_entry_type, WIDTH
     )
     cdef Py_ssize_t i
     fill(entry, 0, entry_id)
-    fill(entry, 1, _kinds[kind])
+    fill(entry, 1, kind)
     fill(entry, 2, message)
     for i in range(8):
         fill(entry, 3 + i, plain[i])
@@ -237,8 +251,8 @@ cdef object plain_entry(object row, object message, tuple plain):
 
 
 cdef str HEAD = '{"message":{"role":"'
-cdef str MIDDLE = '","content":"'
 cdef str TAIL = '"}}'
+cdef list _begun = [(f'{role.value}","content":"', role) for role in MessageRole]
 
 
 cdef object text_alone(object body):
@@ -251,25 +265,26 @@ cdef object text_alone(object body):
     cdef Py_ssize_t size = PyUnicode_GET_LENGTH(body)
     cdef Py_ssize_t at = PyUnicode_GET_LENGTH(HEAD)
     cdef Py_ssize_t end = size - PyUnicode_GET_LENGTH(TAIL)
-    cdef Py_ssize_t start = at
     cdef int kind = PyUnicode_KIND(body)
     cdef void *data = PyUnicode_DATA(body)
     if not has(kind, data, 0, end, HEAD):
         return None
-    while at < end and PyUnicode_READ(kind, data, at) != c'"':
-        at += 1
-    if not has(kind, data, at, end, MIDDLE) or not has(kind, data, end, size, TAIL):
+    cdef object role = None, text
+    cdef str begun
+    for begun, role in _begun:
+        if has(kind, data, at, end, begun):
+            break
+    else:
         return None
-    cdef object role = _roles.get(PyUnicode_Substring(body, start, at))
-    if role is None:
+    if not has(kind, data, end, size, TAIL):
         return None
-    cdef object text = read_text(body, at + PyUnicode_GET_LENGTH(MIDDLE), end)
+    text = read_text(body, at + PyUnicode_GET_LENGTH(begun), end)
     if text is None:
         return None
     cdef dict values = PyDict_Copy(_defaults)
     values["role"] = role
     values["content"] = text
-    return model(_message_type, values, set(_text_alone))
+    return model(_message_type, values, _text_alone)
 
 
 cdef bint has(int kind, void *data, Py_ssize_t at, Py_ssize_t end, str text) noexcept:
@@ -411,6 +426,7 @@ cdef object model(object cls, dict values, set given):
     put(_extra_slot, made, None)
     put(_private_slot, made, None)
     # Of no cycle: what stands in a message is frozen, and no collection walks it.
+    PyObject_GC_UnTrack(<PyObject *>made)
     PyObject_GC_UnTrack(<PyObject *>values)
     PyObject_GC_UnTrack(<PyObject *>given)
     return made

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Iterable, Sequence
 
-from raf_session._stored_py import RawRow, Row
+from raf_session._stored_py import RawRow, Row, WholeRow
 from raf_session.entries import Entry
 
 __all__ = ("plain_text", "read_entries", "row_of", "stored_entries")
@@ -10,7 +10,7 @@ def row_of(
     body: str, entry: Entry, seq: int, stored_at: int, left_at: int = 0
 ) -> Row: ...
 def stored_entries(
-    entries: Sequence[Entry], rows: Sequence[RawRow]
+    entries: Sequence[Entry], rows: Sequence[WholeRow]
 ) -> tuple[Entry, ...]: ...
 def read_entries(
     rows: Iterable[RawRow], decode: Callable[[str], str] | None = None

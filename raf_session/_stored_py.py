@@ -17,11 +17,13 @@ __all__ = (
     "NO_EVENT",
     "RawRow",
     "Row",
+    "WholeRow",
     "entry_of",
     "plain_text",
     "read_entries",
     "row_of",
     "stored_entries",
+    "whole_row",
 )
 
 
@@ -39,8 +41,14 @@ class Row(NamedTuple):
     counts: Counts
 
 
-RawRow: TypeAlias = tuple[int, int, str, str, int, str, Any]
+WholeRow: TypeAlias = tuple[int, int, str, str, int, str, Any]
 """The fields of `Row`; reading does not look at the counts."""
+ShortRow: TypeAlias = tuple[int, str, str | None, int, str]
+"""`seq`, `id`, `kind`, `stored_at` and `body` of an active entry.
+
+The kind may be `None`: a message.
+"""
+RawRow: TypeAlias = WholeRow | ShortRow
 
 SAID: Final = Counts(entries=1, messages=1)
 """The counts of a message."""
@@ -88,7 +96,7 @@ def row_of(body: str, entry: Entry, seq: int, stored_at: int, left_at: int = 0) 
 
 
 def stored_entries(
-    entries: Sequence[Entry], rows: Sequence[RawRow]
+    entries: Sequence[Entry], rows: Sequence[WholeRow]
 ) -> tuple[Entry, ...]:
     """Return the entries with the places and times of their rows.
 
@@ -103,6 +111,14 @@ def stored_entries(
     )
 
 
+def whole_row(row: RawRow) -> WholeRow:
+    """Return the row with what a short one leaves out."""
+    if len(row) == 7:
+        return row
+    seq, entry_id, kind, stored_us, body = row
+    return seq, 0, entry_id, "message" if kind is None else kind, stored_us, body, None
+
+
 def read_entries(
     rows: Iterable[RawRow], decode: Callable[[str], str] | None = None
 ) -> tuple[Entry, ...]:
@@ -114,7 +130,7 @@ def read_entries(
     return tuple(
         [
             entry_of(row, load_written(row[5] if decode is None else decode(row[5])))
-            for row in rows
+            for row in map(whole_row, rows)
         ]
     )
 
@@ -124,7 +140,7 @@ def entry_of(row: RawRow, event: dict[str, Any]) -> Entry:
 
     The value is used up: what is no longer needed is taken out of it.
     """
-    seq, left_at, entry_id, kind, stored_us, _, _ = row
+    seq, left_at, entry_id, kind, stored_us, _, _ = whole_row(row)
     message: ChatMessage | None = None
     if len(event) == 1 and "message" in event:
         message = ChatMessage.from_stored(event["message"], EMPTY)

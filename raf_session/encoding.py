@@ -7,7 +7,15 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from raf_session._stored_py import EVENT_FIELDS, NO_EVENT, RawRow, Row, entry_of
+from raf_session._stored_py import (
+    EVENT_FIELDS,
+    NO_EVENT,
+    RawRow,
+    Row,
+    WholeRow,
+    entry_of,
+    whole_row,
+)
 from raf_session.entries import Entry
 from raf_session.errors import EntryTooLargeError, SessionDamagedError
 from raf_session.journal import Codec
@@ -21,6 +29,7 @@ __all__ = (
     "BodyFormat",
     "RawRow",
     "Row",
+    "WholeRow",
     "row_of",
     "stored_entries",
 )
@@ -112,7 +121,7 @@ class BodyFormat:
     def _damage(
         self, key: SessionKey, rows: Iterable[RawRow], error: Exception
     ) -> SessionDamagedError:
-        for row in rows:
+        for row in map(whole_row, rows):
             try:
                 entry_of(row, load_written(self._json(row[5])))
             except Exception as fault:  # noqa: BLE001  (a codec may raise anything)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from copy import deepcopy
+from collections.abc import Callable
+from copy import copy, deepcopy
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -51,10 +52,10 @@ def compiled(request: pytest.FixtureRequest) -> ModuleType:
     return import_module(EXTENSION)
 
 
-def outcome(module: ModuleType, rows: list[Any]) -> Any:
+def outcome(module: ModuleType, rows: Any, *decode: Callable[[str], str]) -> Any:
     """Return the entries, all of each, or the error and its text."""
     try:
-        entries = module.read_entries(rows)
+        entries = module.read_entries(rows, *decode)
     except Exception as error:  # noqa: BLE001  (any, as long as both raise it)
         return type(error), str(error)
     return [(entry, shown(entry.message)) for entry in entries]
@@ -89,6 +90,34 @@ def test_twins_read_what_was_written(
     found = outcome(compiled, [row])
     assert found == outcome(_stored_py, [row])
     assert found[0][0].message == entry.message
+
+
+@given(st.lists(ENTRIES, max_size=4), KINDS | st.none() | TEXT, st.booleans())
+def test_short_rows_are_those_of_active_entries(
+    compiled: ModuleType,
+    entries: list[Entry],
+    kind: str | None,
+    coded: bool,
+) -> None:
+    short: list[Any] = []
+    whole: list[Any] = []
+    for seq, entry in enumerate(entries, 1):
+        body = PLAIN.encode(entry)
+        body = body[::-1] if coded else body
+        short.append((seq, entry.id, kind, 5, body))
+        whole.append((seq, 0, entry.id, kind or "message", 5, body, None))
+    if kind == "":
+        whole = [(*row[:3], kind, *row[4:]) for row in whole]
+
+    def decode(text: str) -> str:
+        return text[::-1]
+
+    assert [_stored_py.whole_row(row) for row in (*short, *whole)] == 2 * whole
+    how = (decode,) if coded else ()
+    found = outcome(_stored_py, whole, *how)
+    assert outcome(_stored_py, short, *how) == found
+    for rows in (short, whole, short[:1] + whole[1:], iter(short)):
+        assert outcome(compiled, rows, *how) == found
 
 
 @given(st.lists(SPOILED, max_size=3), KINDS | TEXT)
@@ -238,6 +267,13 @@ def test_what_was_read_lives_and_dies_like_what_was_made(compiled: ModuleType) -
     (entry,) = compiled.read_entries([(1, 0, "e", "message", 5, body, None)])
     assert deepcopy(entry) == entry
     message = entry.message
+    message.model_fields_set.clear()
+    message.copy().__pydantic_fields_set__.clear()
+    copy(message).__pydantic_fields_set__.clear()
+    deepcopy(message).__pydantic_fields_set__.clear()
+    (again,) = compiled.read_entries([(1, "e", None, 5, body)])
+    assert again == entry
+    assert again.message.model_fields_set == {"role", "content"}
     assert message.model_copy(update={"content": "bye"}).text == "bye"
     assert message.text == "hello"
     with pytest.raises(ValueError, match="frozen"):

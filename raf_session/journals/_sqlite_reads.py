@@ -27,12 +27,17 @@ __all__ = ("Reads",)
 _END: Final = clamp(1 << 64)
 """Behind every place."""
 
-# Counts are not needed to read: the last column fills their place.
-_SELECT: Final = "SELECT seq, left_at, id, kind, stored_at, body, 0 FROM entries"
-_ACTIVE: Final = f"{_SELECT} WHERE session = ? AND left_at = 0"
-_IN_ORDER: Final = f"{_ACTIVE} AND seq > ? AND seq < ? ORDER BY seq"
-_LAST: Final = f"{_ACTIVE} AND seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?"
-_ARCHIVED: Final = f"{_SELECT} WHERE session = ? AND left_at > 0 ORDER BY seq, left_at"
+_WHOLE: Final = "SELECT seq, left_at, id, kind, stored_at, body, 0 FROM entries "
+_SHORT: Final = """
+    SELECT seq, id, CASE kind WHEN 'message' THEN NULL ELSE coalesce(kind, '') END,
+        stored_at, body
+    FROM entries
+"""
+"""What an active entry needs: each further column costs as much as its decoding."""
+_ACTIVE: Final = "WHERE session = ? AND left_at = 0 AND seq > ? AND seq < ?"
+_IN_ORDER: Final = f"{_ACTIVE} ORDER BY seq"
+_LAST: Final = f"{_ACTIVE} ORDER BY seq DESC LIMIT ?"
+_ARCHIVED: Final = "WHERE session = ? AND left_at > 0 ORDER BY seq, left_at"
 _NOT_LATER: Final = """
     SELECT seq FROM entries
     WHERE session = ? AND left_at = 0 AND seq > ? AND seq < ? AND stored_at <= ?
@@ -73,7 +78,7 @@ class Reads:
         return Found(
             head,
             active,
-            _fetch(cursor, key, _ARCHIVED, (number,)) if archived else (),
+            _fetch(cursor, key, _WHOLE, _ARCHIVED, (number,)) if archived else (),
             SESSION_STATE.read(cursor, number),
             PROVIDER_STATES.read(cursor, number),
             read_digests(cursor, key, number, head.request_n),
@@ -122,30 +127,34 @@ def _window(
         found = cursor.execute(_NOT_LATER, (number, low, high, moment)).fetchone()
         low = low if found is None else found[0]
     if window.last is None:
-        return _fetch(cursor, key, _IN_ORDER, (number, low, high))
+        return _fetch(cursor, key, _SHORT, _IN_ORDER, (number, low, high))
     if window.last == 0:
         return []
     last = clamp(window.last)
-    rows = _fetch(cursor, key, _LAST, (number, low, high, last))
+    rows = _fetch(cursor, key, _SHORT, _LAST, (number, low, high, last))
     rows.reverse()
     return rows
 
 
 def _fetch(
-    cursor: sqlite3.Cursor, key: SessionKey, sql: str, values: tuple[Any, ...]
+    cursor: sqlite3.Cursor,
+    key: SessionKey,
+    columns: str,
+    which: str,
+    values: tuple[Any, ...],
 ) -> list[RawRow]:
     try:
-        return cursor.execute(sql, values).fetchall()
+        return cursor.execute(columns + which, values).fetchall()
     except sqlite3.OperationalError as error:
         if hasattr(error, "sqlite_errorcode"):
             raise
-        raise _not_utf8(cursor, key, sql, values, error) from error
+        raise _not_utf8(cursor, key, which, values, error) from error
 
 
 def _not_utf8(
     cursor: sqlite3.Cursor,
     key: SessionKey,
-    sql: str,
+    which: str,
     values: tuple[Any, ...],
     error: Exception,
 ) -> SessionDamagedError:
@@ -153,7 +162,9 @@ def _not_utf8(
     connection = cursor.connection
     connection.text_factory = bytes
     try:
-        for seq, _, entry_id, kind, _, body, _ in cursor.execute(sql, values):
+        for seq, _, entry_id, kind, _, body, _ in cursor.execute(
+            _WHOLE + which, values
+        ):
             try:
                 for text in (entry_id, kind, body):
                     text.decode()

@@ -292,7 +292,8 @@ class SqliteJournal(DurableJournal):
             found = runner.database.read(
                 lambda cursor: self._reads.load(cursor, key, window, archived=archived)
             )
-            return found, self._reads.record(found)
+            record = self._reads.record(found)
+            return found._replace(active=(), archived=()), record  # rows go here
 
         found, record = await runner.patiently(step)
         if not refresh:
