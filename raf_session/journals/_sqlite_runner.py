@@ -14,6 +14,7 @@ import anyio.to_thread
 from raf_session.errors import StorageBusyError
 from raf_session.journals._sqlite_database import Database, Read, Write
 from raf_session.journals._sqlite_faults import BACKEND, Busy, TooLong
+from raf_session.journals._sqlite_threads import in_thread
 
 __all__ = ("Runner",)
 
@@ -66,7 +67,7 @@ class Runner:
         until = time.monotonic() + self._busy_timeout_secs
         while True:
             try:
-                return await anyio.to_thread.run_sync(step)
+                return await in_thread(step)
             except Busy as busy:
                 if time.monotonic() >= until:
                     detail = f"locked for {self._busy_timeout_secs:g} s: {busy}"
