@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from benches import footprint, history, listing, prefix, startup, writers
 from benches.contenders import PEERS, Contender
-from benches.figures import Figure
+from benches.figures import Figure, ratio
 from benches.places import SERVERS
 from benches.report import Row
 from benches.scope import Scope
@@ -43,7 +43,7 @@ def _faster(
 ) -> bool:
     """Return whether ours is so many times faster than each that is named and there."""
     return all(
-        others[label].best >= times * ours.best
+        ratio(others[label], ours) >= times
         for label, times in least.items()
         if label in others
     )
@@ -67,14 +67,14 @@ def _append(found: _Found, backend: str, short: int, long: int) -> Iterator[Row]
         reach = "<= 3 x one raw write" if backend in SERVERS else ""
         yield Row(
             *(name, ours, raw, reach),
-            lambda: not reach or ours.best <= 3 * raw[_RAW].best,
+            lambda: not reach or ratio(ours, raw[_RAW]) <= 3,
         )
     if backend in SERVERS:
         journal = found.get("append", backend, _JOURNAL, short)
         assert journal is not None
         yield Row(
             *(f"{name}, the journal alone", journal, raw, "<= 2 x one raw write"),
-            lambda: journal.best <= 2 * raw[_RAW].best,
+            lambda: ratio(journal, raw[_RAW]) <= 2,
         )
     grown = found.get("append", backend, _OURS, long)
     if grown is not None:
@@ -82,7 +82,7 @@ def _append(found: _Found, backend: str, short: int, long: int) -> Iterator[Row]
             f"append, {backend}, {long:,} messages stored",
             *(grown, {f"the same with {short:,} stored": ours}),
             "<= 1.2 x the same with few stored",
-            lambda: grown.best <= 1.2 * ours.best,
+            lambda: ratio(grown, ours) <= 1.2,
         )
 
 

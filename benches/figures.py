@@ -5,12 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
-__all__ = ("Figure", "Unit", "growth", "shown")
+__all__ = ("Figure", "Measured", "Unit", "growth", "ratio", "shown")
 
 Unit: TypeAlias = Literal["s", "B", "x"]
 """Seconds, bytes, or a plain ratio."""
+
+
+class Measured(Protocol):
+    """Values of several rounds."""
+
+    @property
+    def rounds(self) -> Sequence[float]:
+        """The values, round by round."""
+        ...
+
+    @property
+    def best(self) -> float:
+        """The lowest round: what the machine can do when nobody disturbs it."""
+        ...
+
+    @property
+    def typical(self) -> float:
+        """The median round."""
+        ...
+
+
+def ratio(one: Measured, other: Measured) -> float:
+    """Return one over the other: of the same round, and of these the median.
+
+    What disturbs a round disturbs both, while the best rounds of two may be of two
+    states of the machine.  Where one took part in fewer rounds, the first ones count.
+    """
+    return median(
+        [a / b if b else 1.0 for a, b in zip(one.rounds, other.rounds, strict=False)]
+    )
 
 
 @dataclass
@@ -26,6 +56,11 @@ class Figure:
     values: list[float] = field(default_factory=list[float])
     """For one unit of work, round by round."""
     note: str = ""
+
+    @property
+    def rounds(self) -> Sequence[float]:
+        """The values."""
+        return self.values
 
     @property
     def best(self) -> float:

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from benches.figures import Unit, shown
+from benches.figures import Measured, Unit, ratio, shown
 
-__all__ = ("Measured", "Row", "print_rows", "rows_to_json")
-
-
-class Measured(Protocol):
-    """Values of several rounds."""
-
-    @property
-    def best(self) -> float:
-        """The lowest round."""
-        ...
-
-    @property
-    def typical(self) -> float:
-        """The median round."""
-        ...
+__all__ = ("Row", "print_rows", "rows_to_json")
 
 
 @dataclass(frozen=True)
@@ -43,23 +29,19 @@ class Row:
         return "reached" if self.reached() else "NOT REACHED"
 
 
-def _over(other: float, ours: float) -> str:
-    return f"{other / ours:,.2f} x" if ours else "-"
-
-
 def print_rows(rows: Sequence[Row]) -> None:
-    """Print each row: best round, median, the ratios, and whether it was reached."""
+    """Print each row: best round, median, the ratios, and whether it was reached.
+
+    A ratio is the median of those of the rounds.
+    """
     for row in rows:
         ours = row.ours
         best, typical = shown(ours.best, row.unit), shown(ours.typical, row.unit)
         print(f"{row.work}\n    ours  {best}  (median {typical})")
         for name, other in row.beside.items():
-            best = _over(other.best, ours.best)
-            typical = _over(other.typical, ours.typical)
-            print(
-                f"    {name}  {shown(other.best, row.unit)}  = {best} ours "
-                f"(medians {typical})"
-            )
+            best, typical = shown(other.best, row.unit), shown(other.typical, row.unit)
+            times = ratio(other, ours)
+            print(f"    {name}  {best}  (median {typical})  = {times:,.2f} x ours")
         print(f"    reach {row.reach}: {row.verdict}\n" if row.reach else "")
     demanded = [row for row in rows if row.reach]
     short = [row.work for row in demanded if not row.reached()]
@@ -77,7 +59,11 @@ def rows_to_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "unit": row.unit,
             "ours": {"best": row.ours.best, "median": row.ours.typical},
             "beside": {
-                name: {"best": other.best, "median": other.typical}
+                name: {
+                    "best": other.best,
+                    "median": other.typical,
+                    "ratio": ratio(other, row.ours),
+                }
                 for name, other in row.beside.items()
             },
             "reach": row.reach,
