@@ -95,7 +95,6 @@ class Routine:
         self, name: str, types: Mapping[str, str], update: str, insert: str
     ) -> None:
         self.name: Final = name
-        self.parameters: Final = tuple(types)
         self.call: Final = f"CALL {name}({', '.join('?' * len(types))})"
         self.text: Final = f"""
 CREATE PROCEDURE {name} (

@@ -15,7 +15,7 @@ import anyio.to_thread
 import asyncmy
 import pytest
 from asyncmy.errors import OperationalError
-from mysql_databases import ask, database
+from mysql_databases import ask, database, lock_waits
 from waits import reached
 
 from raf_session.changes import Change, StateDelta
@@ -255,15 +255,6 @@ async def heads_locked(url: str) -> AsyncGenerator[None]:
     ) as holder:
         await holder.cursor().execute("SELECT * FROM raf_heads FOR UPDATE")
         yield
-
-
-async def lock_waits(url: str) -> list[object]:
-    """Return who waits for a lock.
-
-    The server shows what it saw before to whom asks within a tenth of a second.
-    """
-    await anyio.sleep(0.15)
-    return [*await ask(url, "SELECT 1 FROM information_schema.innodb_lock_waits")]
 
 
 async def test_calls_that_are_cancelled_keep_no_connection(url: str) -> None:

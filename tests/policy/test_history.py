@@ -19,6 +19,7 @@ from call_histories import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from validity_inputs import violations_of_any
 
 from raf_session.history import (
     HistoryPolicy,
@@ -31,13 +32,6 @@ from raf_session.history import (
 from raf_session.messages import ChatMessage
 from raf_session.tokens import EstimatingTokenCounter, count_tokens
 from raf_session.toolcalls import CONTINUED, OPENING, find_groups
-from raf_session.validity import (
-    Rule,
-    Violation,
-    anthropic_violations,
-    gemini_violations,
-    openai_violations,
-)
 
 COUNTER = EstimatingTokenCounter()
 LIMITS = {
@@ -70,19 +64,12 @@ def view_of(
     )
 
 
-def violations(sent: Sequence[ChatMessage], *, pending: bool) -> list[Violation]:
-    """Return what any provider refuses, but that there is nothing to send."""
-    checks = (openai_violations, anthropic_violations, gemini_violations)
-    found = [v for check in checks for v in check(sent, pending=pending)]
-    return [v for v in found if v.rule is not Rule.EMPTY_REQUEST]
-
-
 @given(histories(), POLICIES, LAST, st.booleans())
 def test_every_provider_accepts_any_view(
     history: History, policy: HistoryPolicy, last: int | None, close_end: bool
 ) -> None:
     view = view_of(history, policy, close_end=close_end, limit=last)
-    assert violations(view.messages, pending=not close_end) == []
+    assert violations_of_any(view.messages, pending=not close_end) == []
 
 
 @given(histories(), POLICIES, st.lists(st.integers(0, 14), max_size=3))

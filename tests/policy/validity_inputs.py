@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from raf_session.messages import ChatMessage
-from raf_session.validity import Provider, Rule, Violation
+from raf_session.validity import (
+    Provider,
+    Rule,
+    Violation,
+    anthropic_violations,
+    gemini_violations,
+    openai_violations,
+)
 
 Wire = dict[str, Any]
 Validator = Callable[..., tuple[Violation, ...]]
@@ -39,6 +46,15 @@ def check_refused(
         assert violation.provider is provider
         if violation.index is not None:
             assert f"messages[{violation.index}]" in violation.reason
+
+
+def violations_of_any(
+    sent: Sequence[ChatMessage], *, pending: bool = False
+) -> list[Violation]:
+    """Return what any provider refuses, but that there is nothing to send."""
+    checks = (openai_violations, anthropic_violations, gemini_violations)
+    found = [v for check in checks for v in check(sent, pending=pending)]
+    return [v for v in found if v.rule is not Rule.EMPTY_REQUEST]
 
 
 # OpenAI's shape ---------------------------------------------------------------------
