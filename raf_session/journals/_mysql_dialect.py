@@ -9,9 +9,12 @@ from typing_extensions import override
 
 from raf_session.journals._mysql_faults import BACKEND, fault
 from raf_session.journals._mysql_pools import OwnPool
+from raf_session.journals._sql_activity import Activity
 from raf_session.journals._sql_dialect import Dialect, Fault, Pool
 
 __all__ = ("MysqlDialect",)
+
+_ACTIVITY: Final = Activity(None)
 
 
 class MysqlDialect(Dialect):
@@ -48,6 +51,12 @@ class MysqlDialect(Dialect):
     def compares_rows(self) -> bool:
         """They answer a comparison of rows without an index."""
         return False
+
+    @property
+    @override
+    def activity(self) -> Activity:
+        """Heads are indexed by the time itself: nothing is sorted by parts here."""
+        return _ACTIVITY
 
     @override
     def upsert(self, table: str, key: Sequence[str], columns: Sequence[str]) -> str:

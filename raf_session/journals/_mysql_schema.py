@@ -13,10 +13,11 @@ from raf_session.journals._mysql_connections import MysqlConnection
 from raf_session.journals._mysql_faults import BACKEND, code_of
 from raf_session.journals._mysql_routine import ROUTINES
 from raf_session.journals._mysql_tables import TABLES, VIEWS
-from raf_session.journals._sql_tables import SCHEMA_VERSION, check_version
+from raf_session.journals._sql_tables import check_version
 
 __all__ = ("migrate", "prepare")
 
+SCHEMA_VERSION: Final = 1
 _NO_TABLE: Final = 1146
 _DENIED: Final = {1044, 1142, 1143, 1227, 1370}
 _UNMADE: Final = {1304, 1064}
@@ -109,7 +110,7 @@ async def _version(connection: MysqlConnection) -> int | None:
     if not found:
         return None
     version = int(found[0][0])
-    check_version(BACKEND, version)
+    check_version(BACKEND, version, SCHEMA_VERSION)
     return version
 
 

@@ -11,6 +11,7 @@ from raf_session.errors import SessionError
 from raf_session.journals._postgres_connections import Connector, Settings
 from raf_session.journals._postgres_driver import DRIVER, DriverConnection, DriverPool
 from raf_session.journals._postgres_pools import GivenPool, OwnPool
+from raf_session.journals._sql_activity import Activity
 from raf_session.journals._sql_dialect import (
     Dialect,
     Fault,
@@ -19,9 +20,11 @@ from raf_session.journals._sql_dialect import (
     Translation,
 )
 
-__all__ = ("BACKEND", "PostgresDialect", "quoted")
+__all__ = ("BACKEND", "PERIOD_BITS", "PostgresDialect", "quoted")
 
 BACKEND: Final = "postgresql"
+PERIOD_BITS: Final = 24
+"""Sessions are indexed by the 2**24 microseconds, some 17 s, of their last activity."""
 
 _KINDS: Final = {
     "23505": FaultKind.DUPLICATE,
@@ -40,6 +43,7 @@ _KINDS: Final = {
 }
 """What an ``SQLSTATE`` means."""
 _LOST_CLASS: Final = "08"
+_ACTIVITY: Final = Activity(PERIOD_BITS)
 _OUTDATED: Final = (DRIVER.InvalidCachedStatementError, DRIVER.OutdatedSchemaCacheError)
 """What the driver remembered of the tables was of before a migration."""
 
@@ -85,6 +89,12 @@ class PostgresDialect(Dialect):
     def compares_rows(self) -> bool:
         """Rows are compared by an index over their columns."""
         return True
+
+    @property
+    @override
+    def activity(self) -> Activity:
+        """Heads are indexed by the period of their activity."""
+        return _ACTIVITY
 
     @override
     def upsert(self, table: str, key: Sequence[str], columns: Sequence[str]) -> str:

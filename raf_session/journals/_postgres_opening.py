@@ -18,8 +18,11 @@ from raf_session.journals._sql_runner import storage_error
 
 __all__ = ("Opening",)
 
-_OLDEST: Final = 120_000
-"""The oldest server, as ``server_version_num`` has it."""
+_OLDEST: Final = 130_000
+"""The oldest server, as ``server_version_num`` has it.
+
+It sorts within the order of an index, as listings by activity need.
+"""
 _FACTS: Final = """
     SELECT pg_backend_pid(), current_setting('server_version_num')::int,
         current_setting('server_encoding'), current_setting('synchronous_commit'),
@@ -122,7 +125,7 @@ class Opening:
         settings.read_only = read_only == "on"
         if version < _OLDEST:
             raise StorageError(
-                BACKEND, f"the server is of version {version // 10_000}, 12 is needed"
+                BACKEND, f"the server is of version {version // 10_000}, 13 is needed"
             )
         if encoding != "UTF8":
             raise StorageError(

@@ -6,10 +6,10 @@ from typing import Final
 
 from raf_session.encoding import BODY_VERSION
 from raf_session.errors import StorageError
-from raf_session.journals._postgres_dialect import BACKEND, quoted
+from raf_session.journals._postgres_dialect import BACKEND, PERIOD_BITS, quoted
 from raf_session.journals._postgres_driver import DriverConnection
 from raf_session.journals._postgres_functions import FUNCTIONS
-from raf_session.journals._sql_tables import SCHEMA_VERSION, check_version
+from raf_session.journals._sql_tables import check_version
 
 __all__ = ("check", "migrate")
 
@@ -166,7 +166,16 @@ CROSS JOIN LATERAL (
 WHERE e.left_at = 0;
 """
 
-STEPS: Final = (_TABLES + FUNCTIONS,)
+# A write that leaves what is indexed as it was need not touch any index of the row. The
+# time of the last activity is another with each write, its period seldom.
+_ACTIVE_PERIOD: Final = f"""
+ALTER TABLE ~heads ADD COLUMN active_period bigint
+    GENERATED ALWAYS AS (last_active_at >> {PERIOD_BITS}) STORED;
+DROP INDEX ~heads_by_activity;
+CREATE INDEX heads_by_activity ON ~heads (active_period DESC);
+"""
+
+STEPS: Final = (_TABLES + FUNCTIONS, _ACTIVE_PERIOD)
 """What leads from each version to the next, the first from nothing."""
 
 
@@ -177,8 +186,7 @@ async def check(connection: DriverConnection, schema: str) -> bool:
         SchemaVersionError: a newer library made them.
     """
     found = await _version(connection, schema)
-    check_version(BACKEND, found)
-    return found == SCHEMA_VERSION
+    return found == len(STEPS)
 
 
 async def migrate(connection: DriverConnection, schema: str) -> None:
@@ -208,7 +216,6 @@ async def _step(connection: DriverConnection, schema: str) -> bool:
         "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", f"raf_session.{schema}"
     )
     found = await _version(connection, schema)
-    check_version(BACKEND, found)
     if found == len(STEPS):
         return True
     name = quoted(schema)
@@ -240,7 +247,11 @@ def _written(step: str, schema: str) -> str:
 
 
 async def _version(connection: DriverConnection, schema: str) -> int:
-    """Return the version of the tables, 0 where there are none."""
+    """Return the version of the tables, 0 where there are none.
+
+    Raises:
+        SchemaVersionError: a newer library made them.
+    """
     name = quoted(schema)
     # By a query: the server answers `to_regclass` from what it remembers of before.
     if not await connection.fetch(
@@ -260,4 +271,6 @@ async def _version(connection: DriverConnection, schema: str) -> int:
             BACKEND,
             f"the schema {schema!r} holds a table `meta` that is another program's",
         )
-    return int(rows[0][0])
+    found = int(rows[0][0])
+    check_version(BACKEND, found, len(STEPS))
+    return found

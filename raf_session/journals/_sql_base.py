@@ -76,7 +76,7 @@ class SqlBase(DurableJournal):
         self._changes = Changes(dialect, self._rules)
         self._reads = Reads(self._rules, self._changes.scopes)
         self._listing = Listing(dialect, self._rules, self._values)
-        self._sweep = Sweep(self._rules)
+        self._sweep = Sweep(self._rules, dialect.activity)
         self._no_texts = ChangeTexts(NO_CHANGE, self._values)
         self._runner: Runner | None = None
         self._max_body: int | None = None

@@ -36,6 +36,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from typing_extensions import Protocol
 
+from raf_session.journals._sql_activity import Activity
+
 __all__ = (
     "Connection",
     "Dialect",
@@ -232,6 +234,12 @@ class Dialect(Protocol):
 
         Else the core writes ``a > ? OR (a = ? AND b > ?)``.
         """
+        ...
+
+    @property
+    @abstractmethod
+    def activity(self) -> Activity:
+        """How heads are found by the time of their activity."""
         ...
 
     @abstractmethod

@@ -11,6 +11,7 @@ from raf_session.clock import to_micros
 from raf_session.journal import Listed, Order, Page
 from raf_session.journals import _checks
 from raf_session.journals._rules import Rules
+from raf_session.journals._sql_activity import Term
 from raf_session.journals._sql_dialect import Dialect, Row, Transaction, Value, lists
 from raf_session.journals._sql_heads import HEADS, read_head
 from raf_session.journals._sql_tables import KEY
@@ -21,7 +22,6 @@ from raf_session.options import Query
 __all__ = ("Listing",)
 
 _BY_KEY: Final = ", ".join(KEY)
-_BY_ACTIVITY: Final = f"last_active_at DESC, {_BY_KEY}"
 _FIELDS: Final = ("app", "user", "scope")
 
 
@@ -59,6 +59,8 @@ class Listing:
         self._rules = rules
         self._values = values
         self._compares_rows = dialect.compares_rows
+        self._activity = dialect.activity
+        self._activity_order = f"{dialect.activity.newest_first}, {_BY_KEY}"
 
     async def scan(
         self,
@@ -102,9 +104,9 @@ class Listing:
         for label in sorted(query.labels):
             where.add("number IN (SELECT session FROM ~labels WHERE label = ?)", label)
         if query.active_since is not None:
-            where.add("last_active_at >= ?", to_micros(query.active_since))
+            where.add(*self._activity.since(to_micros(query.active_since)))
         if query.active_before is not None:
-            where.add("last_active_at < ?", to_micros(query.active_before))
+            where.add(*self._activity.before(to_micros(query.active_before)))
         idle, lifetime = self._rules.sessions.cutoffs(self._rules.now())
         if idle is not None:
             where.add("(last_active_at >= ? OR last_active_at = 0 OR pinned = 1)", idle)
@@ -126,7 +128,7 @@ class Listing:
             fixed = 0
             while fixed < 3 and getattr(query, _FIELDS[fixed]) == after[1][fixed]:
                 fixed += 1
-            self._behind(where, KEY[fixed:], after[1][fixed:])
+            where.add(*self._behind(KEY[fixed:], after[1][fixed:]))
         return await _select(tx, where, _BY_KEY, limit)
 
     async def _by_activity(
@@ -136,32 +138,34 @@ class Listing:
         after: tuple[int, SessionKey] | None,
         limit: int,
     ) -> Sequence[Row]:
+        order = self._activity_order
         if after is None:
-            return await _select(tx, where, _BY_ACTIVITY, limit)
-        # First what was active at the same moment, then what was active before.
+            return await _select(tx, where, order, limit)
         active, key = after
+        if self._activity.in_periods:
+            where.add(*self._activity.until(active))
+            where.add(*self._behind(("-last_active_at", *KEY), (-active, *key)))
+            return await _select(tx, where, order, limit)
+        # First what was active at the same moment, then what was active before.
         ties = where.copy()
         ties.add("last_active_at = ?", active)
-        self._behind(ties, KEY, key)
-        found = list(await _select(tx, ties, _BY_ACTIVITY, limit))
+        ties.add(*self._behind(KEY, key))
+        found = list(await _select(tx, ties, order, limit))
         if len(found) < limit:
-            where.add("last_active_at < ?", active)
-            found += await _select(tx, where, _BY_ACTIVITY, limit - len(found))
+            where.add(*self._activity.before(active))
+            found += await _select(tx, where, order, limit - len(found))
         return found
 
-    def _behind(
-        self, where: _Where, columns: Sequence[str], values: Sequence[str]
-    ) -> None:
+    def _behind(self, columns: Sequence[str], values: Sequence[Value]) -> Term:
         if self._compares_rows:
             marks = ", ".join("?" * len(columns))
-            where.add(f"({', '.join(columns)}) > ({marks})", *values)
-            return
+            return f"({', '.join(columns)}) > ({marks})", *values
         term, given = f"{columns[-1]} > ?", [values[-1]]
         for column, value in zip(columns[-2::-1], values[-2::-1], strict=True):
             term = f"{column} > ? OR ({column} = ? AND ({term}))"
             given = [value, value, *given]
         # The first column bounds the rows that are looked at.
-        where.add(f"{columns[0]} >= ? AND ({term})", values[0], *given)
+        return f"{columns[0]} >= ? AND ({term})", *(values[0], *given)
 
 
 async def _select(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from raf_session.journals._rules import Rules
+from raf_session.journals._sql_activity import Activity, Term
 from raf_session.journals._sql_dialect import Transaction
 from raf_session.journals._sql_writes import remove_sessions
 from raf_session.keys import ScopeKey, SessionKey
@@ -16,7 +17,7 @@ BATCH: Final = 50
 
 _SESSIONS: Final = """
     SELECT number, app, usr, scope, session FROM ~heads
-    WHERE {column} < ? AND {column} <> 0 AND pinned = 0 ORDER BY {column} LIMIT ?
+    WHERE {before} AND {column} <> 0 AND pinned = 0 ORDER BY {order} LIMIT ?
 """
 _SCOPES: Final = """
     SELECT number, app, usr FROM ~scopes
@@ -30,10 +31,12 @@ class Sweep:
 
     Args:
         rules: limits and clock of the journal.
+        activity: how heads are found by it.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, activity: Activity) -> None:
         self._rules = rules
+        self._activity = activity
 
     async def find(
         self, tx: Transaction, limit: int, *, lock: bool
@@ -49,13 +52,18 @@ class Sweep:
         end = "FOR UPDATE SKIP LOCKED" if lock else ""
         now = self._rules.now()
         found: dict[SessionKey | ScopeKey, int] = {}
-        for column, cutoff in zip(
-            _TIMES, self._rules.sessions.cutoffs(now), strict=True
-        ):
-            if cutoff is None or len(found) >= limit:
-                continue
-            sql = _SESSIONS.format(column=column) + end
-            for number, *parts in await tx.rows(sql, cutoff, limit):
+        idle, lifetime = self._rules.sessions.cutoffs(now)
+        bounds: list[tuple[str, str, Term]] = []
+        if idle is not None:
+            order = self._activity.oldest_first
+            bounds.append(("last_active_at", order, self._activity.before(idle)))
+        if lifetime is not None:
+            bounds.append(("created_at", "created_at", ("created_at < ?", lifetime)))
+        for column, order, (before, *values) in bounds:
+            if len(found) >= limit:
+                break
+            sql = _SESSIONS.format(before=before, column=column, order=order) + end
+            for number, *parts in await tx.rows(sql, *values, limit):
                 found[SessionKey(*parts)] = number
         for of_user, rule in enumerate((self._rules.apps, self._rules.users)):
             for column, cutoff in zip(_TIMES, rule.cutoffs(now), strict=True):

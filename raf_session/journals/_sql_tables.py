@@ -31,8 +31,8 @@ keys that delete their children. Of `HEAD_COLUMNS`, `incarnation`, `title`, `mod
 `request_hash` ? and `request_header` ? are bytes, all others int, `request_n` ? and
 `request_format` ? with them.
 
-Indexes that the core expects beside the keys: heads (last_active_at DESC, app, usr,
-scope, session), heads (created_at), labels (label, session), scopes (of_user,
+Indexes that the core expects beside the keys: heads by activity as the dialect's
+`activity` says, heads (created_at), labels (label, session), scopes (of_user,
 last_active_at), scopes (of_user, created_at).
 """
 
@@ -43,10 +43,7 @@ from typing import Final
 from raf_session.errors import SchemaVersionError
 from raf_session.journals import _heads
 
-__all__ = ("HEAD_COLUMNS", "KEY", "SCHEMA_VERSION", "TABLES", "check_version")
-
-SCHEMA_VERSION: Final = 1
-"""Stands in ``meta`` under ``schema``, as decimal text."""
+__all__ = ("HEAD_COLUMNS", "KEY", "TABLES", "check_version")
 
 TABLES: Final = (
     "heads",
@@ -69,7 +66,11 @@ HEAD_COLUMNS: Final = tuple(
 """The columns of a head; ``schema`` is a word of SQL."""
 
 
-def check_version(backend: str, found: int) -> None:
-    """Raise `SchemaVersionError` where a newer library made the tables."""
-    if found > SCHEMA_VERSION:
-        raise SchemaVersionError(backend, found, SCHEMA_VERSION)
+def check_version(backend: str, found: int, supported: int) -> None:
+    """Raise `SchemaVersionError` where a newer library made the tables.
+
+    Each backend counts its own versions, from 1. The version stands in ``meta`` under
+    ``schema``, as decimal text.
+    """
+    if found > supported:
+        raise SchemaVersionError(backend, found, supported)

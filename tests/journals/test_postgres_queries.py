@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 from journal_bindings import postgres_storage
 from servers import postgres
+from waits import reached
 
 from raf_session.changes import Change, LabelDelta, StateDelta
 from raf_session.conformance.clock import START, TickingClock
@@ -198,7 +199,7 @@ async def full() -> AsyncGenerator[PostgresJournal]:
         key = SessionKey("app", "user0", "", "long")
         await opened.create(NewSession(key=key), change=label)
         names = ", ".join(HEAD_COLUMNS)
-        values = names.replace("last_active_at", "last_active_at + n")
+        values = names.replace("last_active_at", "last_active_at - 200000 * n")
         await ask(
             opened,
             f"""
@@ -265,6 +266,28 @@ async def test_listings_use_an_index(
         plan = await plans.plan(sql, values)
         assert "Seq Scan on heads" not in plan, plan
         assert index in plan or "session_state" in sql, plan
+
+
+async def test_appends_leave_the_indexes_of_heads_alone() -> None:
+    async with postgres_storage() as opener:
+        opened = opener(clock=TickingClock())
+        assert isinstance(opened, PostgresJournal)
+        async with opened:
+            await opened.create(NewSession(key=LONG))
+            for n in range(50):
+                await opened.append(LONG, batch(f"e{n}"))
+
+        async def in_place() -> int:
+            ((updates,),) = await ask(
+                opened,
+                "SELECT n_tup_hot_upd FROM pg_stat_user_tables "
+                "WHERE relname = 'heads' AND schemaname = $1",
+                opened.schema,
+            )
+            return int(updates)
+
+        # A row moves to another page now and then.
+        assert await reached(in_place, lambda updates: updates > 40) > 40
 
 
 async def test_reads_of_a_window_use_an_index(

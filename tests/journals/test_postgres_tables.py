@@ -130,7 +130,8 @@ async def test_a_newer_version_is_left_as_it_is(admin: Any, schema: str) -> None
     for call in (journal.__aenter__, journal.migrate):
         with pytest.raises(SchemaVersionError, match="99") as caught:
             await call()
-        assert (caught.value.found, caught.value.supported) == (99, 1)
+        supported = len(_postgres_schema.STEPS)
+        assert (caught.value.found, caught.value.supported) == (99, supported)
     assert await versions(admin, schema) == "99"
 
 
@@ -154,24 +155,42 @@ async def test_an_older_version_is_brought_forward_step_by_step(
 ) -> None:
     journal = PostgresJournal(postgres.url(), schema=schema)
     assert await use(journal) == ["e1", "e2"]
+    now = len(_postgres_schema.STEPS)
     steps = (
         *_postgres_schema.STEPS,
         "ALTER TABLE ~heads ADD COLUMN hue text; UPDATE ~heads SET hue = 'red'",
         "ALTER TABLE ~heads ADD COLUMN tone text; SELECT 1 / (SELECT 0)",
     )
     monkeypatch.setattr(_postgres_schema, "STEPS", steps)
-    monkeypatch.setattr(_postgres_schema, "SCHEMA_VERSION", 3)
-    monkeypatch.setattr(_postgres_schema, "check_version", lambda *_: None)
     with pytest.raises(StorageError, match="division by zero"):
         await journal.__aenter__()
     # The first step stays, the second has left nothing.
-    assert await versions(admin, schema) == "2"
+    assert await versions(admin, schema) == f"{now + 1}"
     rows = await admin.fetch(f'SELECT hue FROM "{schema}".heads')  # noqa: S608
     assert [tuple(row) for row in rows] == [("red",)]
-    monkeypatch.setattr(_postgres_schema, "STEPS", (*steps[:2], "SELECT 1"))
+    monkeypatch.setattr(_postgres_schema, "STEPS", (*steps[:-1], "SELECT 1"))
     async with journal:
         assert ids((await journal.load(KEY)).entries) == ["e1", "e2"]
-    assert await versions(admin, schema) == "3"
+    assert await versions(admin, schema) == f"{now + 2}"
+
+
+@pytest.mark.parametrize("version", range(1, len(_postgres_schema.STEPS)))
+async def test_what_each_former_version_stored_is_there(
+    admin: Any, schema: str, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    journal = PostgresJournal(postgres.url(), schema=schema)
+    monkeypatch.setattr(_postgres_schema, "STEPS", _postgres_schema.STEPS[:version])
+    assert await use(journal) == ["e1", "e2"]
+    assert await versions(admin, schema) == f"{version}"
+    monkeypatch.undo()
+    async with journal:
+        record = await journal.load(KEY)
+        assert ids(record.entries) == ["e1", "e2"]
+        (listed,) = (await journal.scan(Query())).sessions
+        assert listed.head == record.head
+        commit = await journal.append(KEY, batch("e3"))
+        assert commit.head.revision == record.head.revision + 1
+    assert await versions(admin, schema) == f"{len(_postgres_schema.STEPS)}"
 
 
 async def test_statements_that_the_tables_have_outgrown(
