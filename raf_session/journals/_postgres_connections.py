@@ -8,7 +8,12 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from raf_session.journals._postgres_driver import DRIVER, DriverConnection
+from raf_session.journals._postgres_driver import (
+    DRIVER,
+    OUTDATED,
+    DriverConnection,
+    DriverStatement,
+)
 from raf_session.journals._sql_dialect import Connection, Row, Translation, Value
 
 __all__ = ("Connector", "PostgresConnection", "Settings")
@@ -41,6 +46,8 @@ class PostgresConnection(Connection):
         translate: the core's SQL into PostgreSQL's.
         settings: of the server.
         made_at: since when it is connected, by the monotonic clock.
+        statements: how many it may keep prepared beside the driver, which looks for its
+            own at each call.
 
     Attributes:
         used_at: when it was last used, by the same clock.
@@ -53,12 +60,15 @@ class PostgresConnection(Connection):
         settings: Settings,
         *,
         made_at: float = 0.0,
+        statements: int = 0,
     ) -> None:
         self.lent = lent
         self.made_at: Final = made_at
         self.used_at = made_at
         self._translate = translate
         self._settings = settings
+        self._most_statements = statements
+        self._statements: dict[str, DriverStatement] = {}
 
     @override
     async def begin(self, *, snapshot: bool = False) -> None:
@@ -86,7 +96,17 @@ class PostgresConnection(Connection):
     @override
     async def rows(self, sql: str, /, *values: Value) -> Sequence[Row]:
         """Run a statement and return all its rows."""
-        return await self.lent.fetch(self._translate(sql), *values)
+        statement = self._statements.get(sql)
+        if statement is None:
+            if len(self._statements) >= self._most_statements:
+                return await self.lent.fetch(self._translate(sql), *values)
+            statement = await self.lent.prepare(self._translate(sql))
+            self._statements[sql] = statement
+        try:
+            return await statement.fetch(*values)
+        except OUTDATED:
+            self._statements.clear()
+            raise
 
     @override
     async def execute(self, sql: str, /, *values: Value) -> None:

@@ -9,7 +9,12 @@ from typing_extensions import override
 
 from raf_session.errors import SessionError
 from raf_session.journals._postgres_connections import Connector, Settings
-from raf_session.journals._postgres_driver import DRIVER, DriverConnection, DriverPool
+from raf_session.journals._postgres_driver import (
+    DRIVER,
+    OUTDATED,
+    DriverConnection,
+    DriverPool,
+)
 from raf_session.journals._postgres_pools import GivenPool, OwnPool
 from raf_session.journals._sql_activity import Activity
 from raf_session.journals._sql_dialect import (
@@ -23,8 +28,11 @@ from raf_session.journals._sql_dialect import (
 __all__ = ("BACKEND", "PERIOD_BITS", "PostgresDialect", "quoted")
 
 BACKEND: Final = "postgresql"
-PERIOD_BITS: Final = 24
-"""Sessions are indexed by the 2**24 microseconds, some 17 s, of their last activity."""
+PERIOD_BITS: Final = 20
+"""Sessions are indexed by the 2**20 microseconds, about a second, of their activity.
+
+A page sorts those of the periods that it meets, so these have to be short.
+"""
 
 _KINDS: Final = {
     "23505": FaultKind.DUPLICATE,
@@ -44,8 +52,6 @@ _KINDS: Final = {
 """What an ``SQLSTATE`` means."""
 _LOST_CLASS: Final = "08"
 _ACTIVITY: Final = Activity(PERIOD_BITS)
-_OUTDATED: Final = (DRIVER.InvalidCachedStatementError, DRIVER.OutdatedSchemaCacheError)
-"""What the driver remembered of the tables was of before a migration."""
 
 
 def quoted(name: str) -> str:
@@ -111,7 +117,7 @@ class PostgresDialect(Dialect):
         """Tell what an error means, `None` for one that is not of the driver."""
         if isinstance(error, SessionError):
             return None
-        if isinstance(error, _OUTDATED):
+        if isinstance(error, OUTDATED):
             return Fault(FaultKind.CONFLICT, str(error))
         state = getattr(error, "sqlstate", None)
         if isinstance(error, DRIVER.PostgresError) and isinstance(state, str):

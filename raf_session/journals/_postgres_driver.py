@@ -9,7 +9,14 @@ from typing import Any, Final, cast
 
 from typing_extensions import Protocol
 
-__all__ = ("DRIVER", "DriverConnection", "DriverPool")
+__all__ = ("DRIVER", "OUTDATED", "DriverConnection", "DriverPool", "DriverStatement")
+
+
+class DriverStatement(Protocol):
+    """``asyncpg.prepared_stmt.PreparedStatement``."""
+
+    @abstractmethod
+    async def fetch(self, *args: Any) -> list[Sequence[Any]]: ...
 
 
 class DriverConnection(Protocol):
@@ -25,6 +32,9 @@ class DriverConnection(Protocol):
 
     @abstractmethod
     async def fetch(self, query: str, /, *args: Any) -> list[Sequence[Any]]: ...
+
+    @abstractmethod
+    async def prepare(self, query: str, /) -> DriverStatement: ...
 
     @abstractmethod
     def is_in_transaction(self) -> bool: ...
@@ -72,3 +82,5 @@ class _Driver(Protocol):
 
 
 DRIVER: Final = cast("_Driver", import_module("asyncpg"))
+OUTDATED: Final = (DRIVER.InvalidCachedStatementError, DRIVER.OutdatedSchemaCacheError)
+"""What the driver remembered of the tables was of before a migration."""

@@ -18,6 +18,7 @@ __all__ = ("GivenPool", "OwnPool")
 
 _IDLE_SECS: Final = 240.0
 """What was idle for longer is not used again: something on its way may have cut it."""
+_STATEMENTS: Final = 64
 
 
 class OwnPool(Pool):
@@ -92,7 +93,11 @@ class OwnPool(Pool):
     async def _make(self) -> PostgresConnection:
         now = time.monotonic()
         connection = PostgresConnection(
-            await self._connect(), self._translate, self._settings, made_at=now
+            await self._connect(),
+            self._translate,
+            self._settings,
+            made_at=now,
+            statements=0 if self._settings.pooled else _STATEMENTS,
         )
         self._used.add(connection)
         return connection
