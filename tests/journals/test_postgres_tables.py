@@ -213,6 +213,21 @@ async def test_statements_that_the_tables_have_outgrown(
         assert record.head.total.entries == 7
 
 
+async def test_prepared_statements_whose_columns_are_of_another_type(
+    admin: Any, schema: str
+) -> None:
+    async with PostgresJournal(postgres.url(), schema=schema, pool_size=1) as journal:
+        await journal.create(NEW)
+        for n, kind in enumerate(("varchar", "text", "varchar")):
+            await journal.append(KEY, batch(f"a{n}"))
+            await journal.load(KEY)
+            await admin.execute(
+                f'ALTER TABLE "{schema}".heads ALTER COLUMN title TYPE {kind}'
+            )
+        await journal.append(KEY, batch("b"))
+        assert ids((await journal.load(KEY)).entries) == ["a0", "a1", "a2", "b"]
+
+
 async def test_heads_that_are_deleted_by_hand_take_their_own_rows_along(
     admin: Any, schema: str
 ) -> None:
