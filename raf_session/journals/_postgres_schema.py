@@ -173,6 +173,7 @@ ALTER TABLE ~heads ADD COLUMN active_period bigint
     GENERATED ALWAYS AS (last_active_at >> {PERIOD_BITS}) STORED;
 DROP INDEX ~heads_by_activity;
 CREATE INDEX heads_by_activity ON ~heads (active_period DESC);
+CREATE INDEX heads_of_app_by_activity ON ~heads (app, active_period DESC);
 """
 
 STEPS: Final = (_TABLES + FUNCTIONS, _ACTIVE_PERIOD)

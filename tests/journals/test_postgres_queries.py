@@ -242,8 +242,8 @@ def plans(full: PostgresJournal, monkeypatch: pytest.MonkeyPatch) -> Plans:
 
 LONG = SessionKey("app", "user0", "", "long")
 SCANS: dict[str, tuple[Query, Any, str]] = {
-    "activity": (Query(), "activity", "heads_by_activity"),
-    "an app's": (Query(app="app"), "activity", "heads_by_activity"),
+    "activity": (Query(), "activity", "by_activity"),
+    "an app's": (Query(app="app"), "activity", "by_activity"),
     "a user's": (Query(app="app", user="user7"), "activity", "heads_by_"),
     "by key": (Query(), "key", "heads_by_key"),
     "a user's by key": (Query(app="app", user="user7"), "key", "heads_by_key"),
