@@ -6,10 +6,10 @@ twin in Python makes the entry.
 
 from cpython.dict cimport PyDict_Copy
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_New
 from cpython.unicode cimport PyUnicode_Substring
 from libc.string cimport memcpy
+from named_tuples cimport PyTypeObject, blank, fill
 
 from raf_session._stored_py import ASKED, EVENT_FIELDS, NO_EVENT, SAID, Row, entry_of
 from raf_session.calls import ToolCall
@@ -19,14 +19,12 @@ from raf_session.json_text import dump_text, load_written
 from raf_session.messages import DEFAULTS, TEXT_FIELDS, ChatMessage, MessageRole
 from raf_session.parts import FrozenModel
 
-__all__ = ("plain_text", "read_entries", "row_of", "stored_entries")
+__all__ = ("plain_text", "read_entries", "row_of", "rows_of", "stored_entries")
 
 cdef extern from "Python.h":
-    ctypedef struct PyTypeObject:
-        object (*tp_alloc)(PyTypeObject *, Py_ssize_t)
-        int (*tp_descr_set)(object, object, object) except -1
     PyTypeObject *Py_TYPE(object)
     void PyObject_GC_UnTrack(PyObject *)
+    object PyObject_GenericGetDict(object, void *)
     int PyUnicode_KIND(object)
     void *PyUnicode_DATA(object)
     Py_UCS4 PyUnicode_MAX_CHAR_VALUE(object)
@@ -121,9 +119,9 @@ def plain_text(entry):
     for i in range(8):
         if values[3 + i] is not _no_event[i]:
             return None
-    cdef dict fields = message.__dict__
+    cdef dict fields = fields_of(message)
     cdef object text = fields["content"]
-    if type(text) is not str or message.__pydantic_fields_set__ != _text_alone:
+    if type(text) is not str or get(_given_slot, message) != _text_alone:
         return None
     cdef object beginning = _beginnings.get(fields["role"])
     if beginning is None:
@@ -154,18 +152,30 @@ cdef bint readable(object text) noexcept:
 
 def row_of(str body, entry, seq, stored_at, left_at=0):
     """Return the row of an entry at its place; its counts are the entry's own."""
-    cdef object message = entry.message, counts
-    if message is None or entry.usage is not None:
+    return made_row(body, entry, seq, stored_at, left_at)
+
+
+def rows_of(bodies, entries, places, stored_at):
+    """Return the rows of entries that are active at these places since that moment."""
+    cdef list rows = []
+    for body, entry, seq in zip(bodies, entries, places):
+        rows.append(made_row(body, entry, seq, stored_at, 0))
+    return rows
+
+
+cdef object made_row(str body, object entry, object seq, object stored_at, object left_at):
+    if not isinstance(entry, _entry_type):
+        raise TypeError(f"{type(entry).__name__} is not an Entry")
+    cdef object message = (<tuple>entry)[2], counts
+    if message is None or (<tuple>entry)[8] is not None:
         counts = Counts.of((entry,))
     else:
-        counts = _asked if message.role is _user else _said
-    cdef object row = (<PyTypeObject *>_row_type).tp_alloc(
-        <PyTypeObject *>_row_type, 7
-    )
+        counts = _asked if fields_of(message)["role"] is _user else _said
+    cdef object row = blank(_row_type, 7)
     fill(row, 0, seq)
     fill(row, 1, left_at)
-    fill(row, 2, entry.id)
-    fill(row, 3, _kind_names[entry.kind])
+    fill(row, 2, (<tuple>entry)[0])
+    fill(row, 3, _kind_names[(<tuple>entry)[1]])
     fill(row, 4, stored_at)
     fill(row, 5, body)
     fill(row, 6, counts)
@@ -187,9 +197,7 @@ cdef object placed(object entry, object row):
     if type(entry) is not _entry_type or type(row) is not _row_type:
         return entry.stored(row[0], row[4], row[1])
     cdef tuple fields = <tuple>entry, place = <tuple>row
-    cdef object made = (<PyTypeObject *>_entry_type).tp_alloc(
-        <PyTypeObject *>_entry_type, WIDTH
-    )
+    cdef object made = blank(_entry_type, WIDTH)
     cdef Py_ssize_t i
     for i in range(11):
         fill(made, i, fields[i])
@@ -231,9 +239,7 @@ cdef object plain_entry(object row, object message, tuple plain):
     else:
         seq, left_at, entry_id, kind, stored_us, _, _ = row
     kind = _message if kind is None else _kinds[kind]
-    cdef object entry = (<PyTypeObject *>_entry_type).tp_alloc(
-        <PyTypeObject *>_entry_type, WIDTH
-    )
+    cdef object entry = blank(_entry_type, WIDTH)
     cdef Py_ssize_t i
     fill(entry, 0, entry_id)
     fill(entry, 1, kind)
@@ -420,7 +426,7 @@ cdef object known_call(dict fields):
 
 
 cdef object model(object cls, dict values, set given):
-    cdef object made = (<PyTypeObject *>cls).tp_alloc(<PyTypeObject *>cls, 0)
+    cdef object made = blank(cls, 0)
     put(_fields_slot, made, values)
     put(_given_slot, made, given)
     put(_extra_slot, made, None)
@@ -432,10 +438,13 @@ cdef object model(object cls, dict values, set given):
     return made
 
 
+cdef inline dict fields_of(object model):
+    return <dict>PyObject_GenericGetDict(model, NULL)
+
+
+cdef inline object get(object slot, object model):
+    return Py_TYPE(slot).tp_descr_get(slot, model, type(model))
+
+
 cdef inline int put(object slot, object model, object value) except -1:
     return Py_TYPE(slot).tp_descr_set(slot, model, value)
-
-
-cdef inline void fill(object fields, Py_ssize_t place, object value) noexcept:
-    Py_INCREF(value)
-    PyTuple_SET_ITEM(fields, place, value)

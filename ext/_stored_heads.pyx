@@ -1,12 +1,13 @@
-"""Stored rows as heads, compiled; `raf_session._stored_heads_py` does the same."""
+"""Heads of rows and of appends, compiled; `raf_session._stored_heads_py` has both."""
 
 from cpython.datetime cimport datetime_new, import_datetime
+from named_tuples cimport blank, fill
 
 from raf_session.changes import SessionStatus
 from raf_session.clock import UNIX_EPOCH, from_micros
 from raf_session.entries import Counts, SessionHead
 
-__all__ = ("read_head",)
+__all__ = ("grown_head", "read_head")
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int *) except? -1
@@ -37,6 +38,49 @@ def read_head(key, row, labels):
         None if header is None else int.from_bytes(header, "big"),
         r[27],
     ))
+
+
+def grown_head(head, counts, now, updated_at=None, active_at=None):
+    """Return the head after an append; neither of its times goes back."""
+    if type(head) is not _head_type:
+        raise TypeError(f"{type(head).__name__} is not a SessionHead")
+    cdef tuple h = <tuple>head
+    cdef object at = moment(now)
+    cdef object updated = at if updated_at is None else updated_at
+    cdef object touched = at if active_at is None else active_at
+    cdef object active = plus(h[9], counts)
+    cdef object total = active if h[9] == h[10] else plus(h[10], counts)
+    cdef object revision = h[2] + 1, last_seq = h[7] + counts[0]
+    cdef Py_ssize_t i
+    if not updated > h[4]:
+        updated = h[4]
+    if not touched > h[5]:
+        touched = h[5]
+    cdef object grown = blank(_head_type, 22)
+    fill(grown, 0, h[0])
+    fill(grown, 1, h[1])
+    fill(grown, 2, revision)
+    fill(grown, 3, h[3])
+    fill(grown, 4, updated)
+    fill(grown, 5, touched)
+    fill(grown, 6, h[6])
+    fill(grown, 7, last_seq)
+    fill(grown, 8, h[8])
+    fill(grown, 9, active)
+    fill(grown, 10, total)
+    for i in range(11, 22):
+        fill(grown, i, h[i])
+    return grown
+
+
+cdef object plus(object counts, object others):
+    if type(counts) is not _counts_type or type(others) is not _counts_type:
+        raise TypeError(f"{type(others).__name__} is not Counts")
+    cdef object both = blank(_counts_type, 4)
+    cdef Py_ssize_t i
+    for i in range(4):
+        fill(both, i, (<tuple>counts)[i] + (<tuple>others)[i])
+    return both
 
 
 cdef object moment(object micros):

@@ -1,8 +1,9 @@
-"""Stored rows as heads, in pure Python; ``ext/_stored_heads.pyx`` does the same."""
+"""Heads of stored rows and of appends; ``ext/_stored_heads.pyx`` makes the same."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from raf_session.changes import SessionStatus
@@ -10,7 +11,7 @@ from raf_session.clock import from_micros
 from raf_session.entries import Counts, SessionHead
 from raf_session.keys import SessionKey
 
-__all__ = ("read_head",)
+__all__ = ("grown_head", "read_head")
 
 _STATUS: Final = {status.value: status for status in SessionStatus}
 
@@ -49,4 +50,32 @@ def read_head(
         None if request_hash is None else int.from_bytes(request_hash, "big"),
         None if header is None else int.from_bytes(header, "big"),
         row[27],
+    )
+
+
+def grown_head(
+    head: SessionHead,
+    counts: Counts,
+    now: int,
+    updated_at: datetime | None = None,
+    active_at: datetime | None = None,
+) -> SessionHead:
+    """Return the head after an append; neither of its times goes back.
+
+    Args:
+        head: the session before it.
+        counts: those of the new entries, each of which takes a new place.
+        now: the journal's time, in microseconds since the epoch.
+        updated_at: when the change was made, `None`: now.
+        active_at: when there was activity, `None`: now.
+    """
+    moment = from_micros(now)
+    active = head.active.plus(counts)
+    return head._replace(
+        revision=head.revision + 1,
+        updated_at=max(head.updated_at, updated_at or moment),
+        last_active_at=max(head.last_active_at, active_at or moment),
+        last_seq=head.last_seq + counts.entries,
+        active=active,
+        total=active if head.active == head.total else head.total.plus(counts),
     )

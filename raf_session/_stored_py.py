@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import repeat
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from raf_session.changes import StateDelta
@@ -22,6 +23,7 @@ __all__ = (
     "plain_text",
     "read_entries",
     "row_of",
+    "rows_of",
     "stored_entries",
     "whole_row",
 )
@@ -93,6 +95,19 @@ def row_of(body: str, entry: Entry, seq: int, stored_at: int, left_at: int = 0) 
     kind = _KIND_NAMES[entry.kind]
     row: Row = raw_tuple(Row, (seq, left_at, entry.id, kind, stored_at, body, counts))
     return row
+
+
+def rows_of(
+    bodies: Iterable[str],
+    entries: Iterable[Entry],
+    places: Iterable[int],
+    stored_at: int,
+) -> list[Row]:
+    """Return the rows of entries that are active at these places since that moment.
+
+    The shortest of the three says how many.
+    """
+    return list(map(row_of, bodies, entries, places, repeat(stored_at)))
 
 
 def stored_entries(

@@ -31,6 +31,7 @@ __all__ = (
     "Row",
     "WholeRow",
     "row_of",
+    "rows_of",
     "stored_entries",
 )
 
@@ -40,15 +41,28 @@ BODY_VERSION: Final = 1
 _NO_FIELDS: Final = (None,) * 4
 
 if TYPE_CHECKING or os.environ.get("RAF_SESSION_PURE") == "1":
-    from raf_session._stored_py import plain_text, read_entries, row_of, stored_entries
+    from raf_session._stored_py import (
+        plain_text,
+        read_entries,
+        row_of,
+        rows_of,
+        stored_entries,
+    )
 else:
     try:
-        from raf_session._stored import plain_text, read_entries, row_of, stored_entries
+        from raf_session._stored import (
+            plain_text,
+            read_entries,
+            row_of,
+            rows_of,
+            stored_entries,
+        )
     except ModuleNotFoundError:  # a pure build; a broken one still raises
         from raf_session._stored_py import (
             plain_text,
             read_entries,
             row_of,
+            rows_of,
             stored_entries,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -99,3 +100,41 @@ def test_twins_know_every_day_of_some_centuries(compiled: ModuleType) -> None:
         row[4:7] = micros = n * day, (n + 1) * day - 1, (n + 2) * day + 1
         head = compiled.read_head(KEY, row, frozenset())
         assert head[3:6] == tuple(map(from_micros, micros))
+
+
+COUNTS = st.builds(Counts, *(st.integers(0, 1 << 62) for _ in Counts._fields))
+NOW = st.integers(0, 253_402_300_799_999_999)
+TIMES = st.tuples(*[st.none() | st.datetimes(timezones=st.just(UTC))] * 2)
+
+
+@given(heads(), COUNTS, NOW, TIMES)
+def test_twins_append_to_the_same_head(
+    compiled: ModuleType,
+    head: SessionHead,
+    counts: Counts,
+    now: int,
+    times: tuple[datetime | None, datetime | None],
+) -> None:
+    updated, active = (from_micros(now) if time is None else time for time in times)
+    for former in (head, head._replace(total=head.active)):
+        expected = former._replace(
+            revision=former.revision + 1,
+            updated_at=max(former.updated_at, updated),
+            last_active_at=max(former.last_active_at, active),
+            last_seq=former.last_seq + counts.entries,
+            active=former.active.plus(counts),
+            total=former.total.plus(counts),
+        )
+        for module in (compiled, _stored_heads_py):
+            grown = module.grown_head(former, counts, now, *times)
+            assert grown == expected
+            assert [type(part) for part in grown] == [type(part) for part in expected]
+            assert type(grown) is SessionHead
+            if active <= former.last_active_at:
+                assert grown.last_active_at is former.last_active_at
+
+
+def test_a_compiled_head_grows_of_nothing_else(compiled: ModuleType) -> None:
+    for head, counts in ((tuple(SPARSE), Counts()), (SPARSE, (0, 0, 0, 0))):
+        with pytest.raises(TypeError):
+            compiled.grown_head(head, counts, 1)

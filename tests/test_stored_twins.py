@@ -254,6 +254,10 @@ def test_twins_make_the_same_rows_and_entries_of_them(
     assert {type(row) for row in rows} == {Row}
     assert {type(row.kind) for row in rows} == {str}
     for module in (compiled, _stored_py):
+        assert module.rows_of(["{}"], (entry,), iter([seq]), 5) == [
+            rows[0]._replace(left_at=0)
+        ]
+        assert module.rows_of(["{}", "[]"], [entry, entry], [seq], 5)[1:] == []
         (stored,) = module.stored_entries([entry], rows[:1])
         assert type(stored) is Entry
         assert stored == entry.stored(seq, 5, left_at)

@@ -10,15 +10,15 @@ from raf_session.clock import to_micros
 from raf_session.entries import SessionHead
 from raf_session.keys import SessionKey
 
-__all__ = ("COLUMNS", "Stored", "head_of", "head_values", "u64")
+__all__ = ("COLUMNS", "Stored", "grown_head", "head_of", "head_values", "u64")
 
 if TYPE_CHECKING or os.environ.get("RAF_SESSION_PURE") == "1":
-    from raf_session._stored_heads_py import read_head
+    from raf_session._stored_heads_py import grown_head, read_head
 else:
     try:
-        from raf_session._stored_heads import read_head
+        from raf_session._stored_heads import grown_head, read_head
     except ModuleNotFoundError:  # a pure build; a broken one still raises
-        from raf_session._stored_heads_py import read_head
+        from raf_session._stored_heads_py import grown_head, read_head
 
 COLUMNS: Final = (
     "incarnation",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import repeat
 from typing import Final
 
-from raf_session.encoding import Row, row_of, stored_entries
+from raf_session.encoding import Row, row_of, rows_of
+from raf_session.encoding import stored_entries as stored
 from raf_session.entries import Counts, Entry
 
 __all__ = ("first_rows", "new_rows", "stored", "total")
@@ -39,13 +39,7 @@ def new_rows(
         now: the journal's time.
         not_before: when the entry in front was stored.
     """
-    times = repeat(max(now, not_before))
-    return list(map(row_of, bodies, entries, places, times))
-
-
-def stored(entries: Sequence[Entry], rows: Sequence[Row]) -> tuple[Entry, ...]:
-    """Return the entries with the places and times of their rows."""
-    return stored_entries(entries, rows)
+    return rows_of(bodies, entries, places, max(now, not_before))
 
 
 def first_rows(

@@ -10,13 +10,14 @@ from datetime import datetime
 from raf_session.changes import NO_CHANGE, Change, SessionStatus, StateDelta
 from raf_session.clock import Clock, from_micros, to_micros, utc, utc_now
 from raf_session.encoding import BODY_VERSION, Row
-from raf_session.entries import Counts, SessionHead, raw_tuple
+from raf_session.entries import Counts, SessionHead
 from raf_session.errors import (
     SchemaVersionError,
     SessionNotFoundError,
     StaleSessionError,
 )
 from raf_session.expiry import ExpiryRule
+from raf_session.journals._heads import grown_head
 from raf_session.journals._rows import total
 from raf_session.keys import ScopeKey, SessionKey
 from raf_session.options import Limits, NewSession, Query
@@ -136,31 +137,12 @@ class Rules:
         now: int,
     ) -> SessionHead:
         """Return the head after an append; `trimmed` counts what left the window."""
-        # By position, in one go: `_replace` would cost as much as all else here.
-        (
-            key, incarnation, revision, created_at, updated_at, last_active_at, pinned,
-            last_seq, spliced_at, active, ever, title, model, status, labels,
-            session_type, forked_from, schema, n, request_hash, header, format_,
-        ) = head  # fmt: skip
         counts = rows[0].counts if len(rows) == 1 else total(rows)
-        unbroken = active == ever  # nothing left the window yet
-        revision += 1
-        active = active.plus(counts)
-        ever = active if unbroken else ever.plus(counts)
+        after = grown_head(head, counts, now, change.updated_at, change.touch)
         if trimmed is not None:
-            spliced_at = revision
-            active = active.minus(trimmed)
-        moment = from_micros(now)
-        if (updated := change.updated_at or moment) > updated_at:
-            updated_at = updated
-        if (active_at := change.touch or moment) > last_active_at:
-            last_active_at = active_at
-        fields = (
-            key, incarnation, revision, created_at, updated_at, last_active_at, pinned,
-            last_seq + len(rows), spliced_at, active, ever, title, model, status,
-            labels, session_type, forked_from, schema, n, request_hash, header, format_,
-        )  # fmt: skip
-        after: SessionHead = raw_tuple(SessionHead, fields)
+            after = after._replace(
+                spliced_at=after.revision, active=after.active.minus(trimmed)
+            )
         return after if change is NO_CHANGE else described(after, change)
 
     def spliced(
