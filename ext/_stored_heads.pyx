@@ -14,7 +14,8 @@ cdef extern from "Python.h":
 
 import_datetime()
 
-cdef dict _status = {status.value: status for status in SessionStatus}
+# No `dict` to Cython, whose own look-up leaves `None` out of its KeyError.
+cdef object _status = {status.value: status for status in SessionStatus}
 cdef object _head_type = SessionHead
 cdef object _counts_type = Counts
 cdef object _new = tuple.__new__
