@@ -16,7 +16,11 @@ def extensions() -> list[Extension]:
     """Return the extension modules to compile."""
     from Cython.Build import cythonize  # a pure build has no use for Cython
 
-    flags = [] if sys.platform == "win32" else ["-O3", "-g0", "-Wall", "-Wextra"]
+    windows = sys.platform == "win32"
+    flags = [] if windows else ["-O3", "-g0", "-Wall", "-Wextra"]
+    names = ["_prefix", "_stored", "_stored_heads"]
+    if not windows:
+        names.append("_file_stamps")  # calls POSIX
     modules = [
         Extension(
             f"raf_session.{name}",
@@ -24,7 +28,7 @@ def extensions() -> list[Extension]:
             depends=sorted(map(str, Path("ext").glob("*.p*"))),  # the sdist carries it
             extra_compile_args=flags,
         )
-        for name in ("_prefix", "_stored", "_stored_heads")
+        for name in names
     ]
     return cythonize(
         modules,

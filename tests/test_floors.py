@@ -29,9 +29,9 @@ FLOORS = [
     ),
     "session defaults base_session store journal provider_state wrapper",
     (
-        "_stored_py _stored _stored_heads_py _stored_heads encoding codecs expiry "
-        "turns session_view agent_session session_replica journaled_session journals "
-        "stores transfer"
+        "_stored_py _stored _stored_heads_py _stored_heads _file_stamps_py "
+        "_file_stamps encoding codecs expiry turns session_view agent_session "
+        "session_replica journaled_session journals stores transfer"
     ),
     "graphemes state toolcalls validity filtering compaction tokens history",
     "summarizers attempts manager service runner",
@@ -93,6 +93,7 @@ def test_every_room_is_there() -> None:
         "_prefix",
         "_stored",
         "_stored_heads",
+        "_file_stamps",
     }
     assert rooms == set(RANK)
 

@@ -8,8 +8,9 @@ sessions; then comes a line for the head of each.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from raf_session.clock import to_micros
@@ -84,9 +85,8 @@ class Leaf(NamedTuple):
     """The paths of the folders in it."""
 
 
-def rank_of(seen: Seen) -> tuple[int, tuple[str, ...]]:
-    """Return by what sessions are in order of their activity."""
-    return seen.rank
+rank_of: Final[Callable[[Seen], tuple[int, tuple[str, ...]]]] = attrgetter("rank")
+"""Returns by what sessions are in order of their activity."""
 
 
 def key_of(seen: Seen) -> tuple[str, ...]:

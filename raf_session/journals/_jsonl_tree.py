@@ -16,7 +16,7 @@ import stat
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from raf_session.entries import SessionHead
 from raf_session.journals._jsonl_catalog import (
@@ -30,6 +30,14 @@ from raf_session.journals._jsonl_files import Busy, remove_file
 from raf_session.journals._jsonl_folder import OWN_FOLDER, Folder
 from raf_session.journals._jsonl_locks import Mutex
 from raf_session.key_paths import safe_component
+
+if TYPE_CHECKING or os.environ.get("RAF_SESSION_PURE") == "1":
+    from raf_session._file_stamps_py import changed_files
+else:
+    try:
+        from raf_session._file_stamps import changed_files
+    except ModuleNotFoundError:  # a pure build; a broken one still raises
+        from raf_session._file_stamps_py import changed_files
 
 __all__ = ("Tree",)
 
@@ -107,17 +115,18 @@ class Tree:
                 if error.errno not in _ABSENT:
                     raise
                 continue  # it has gone meanwhile
-            changes = self._changes(leaf.files, now_ns)
+            changes = self._changes(path, leaf.files, now_ns)
+            old = before.files
+            touched = changes if leaf is before else old
             if changes:
                 leaf = leaf._replace(files={**leaf.files, **changes})
                 fresh += filter(None, changes.values())
-            if leaf.files is not before.files:
-                after = leaf.files
-                gone += [
-                    seen
-                    for name, seen in before.files.items()
-                    if seen is not None and after.get(name) is not seen
-                ]
+            new = leaf.files
+            gone += [
+                seen
+                for name in touched
+                if (seen := old.get(name)) is not None and new.get(name) is not seen
+            ]
             leaves[path] = leaf
             if depth < _DEPTH:
                 waiting += [(name, depth + 1) for name in leaf.folders]
@@ -129,26 +138,19 @@ class Tree:
         return known.changed(leaves, gone, fresh)
 
     def _changes(
-        self, files: Mapping[str, Seen | None], now_ns: int
+        self, folder: str, files: Mapping[str, Seen | None], now_ns: int
     ) -> dict[str, Seen | None]:
         """Return what is to be known of the files that are not as they were seen."""
         changes: dict[str, Seen | None] = {}
-        ask = os.stat
-        for path, seen in files.items():
+        for path in changed_files(folder, files):
+            seen = files[path]
             try:
-                status = ask(path)
+                status = os.stat(path)
             except OSError as error:
                 if error.errno not in _ABSENT:
                     raise
                 if seen is not None:
                     changes[path] = None
-                continue
-            if (
-                seen is not None
-                and status.st_mtime_ns == seen[2]
-                and status.st_size == seen[1]
-                and status.st_ino == seen[0]
-            ):
                 continue
             settled = _settled(status.st_mtime_ns, now_ns)
             head = None

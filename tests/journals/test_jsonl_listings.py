@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raf_session._file_stamps_py import changed_files
 from raf_session.changes import Change, LabelDelta
 from raf_session.conformance.clock import TickingClock
 from raf_session.conformance.journal_values import batch, every
@@ -259,6 +260,52 @@ async def test_what_did_not_change_is_not_opened(tmp_path: Path) -> None:
             names = ("", CATALOG, ".raf/probe.tmp", "app/u")
             named = {str(tmp_path / name) for name in names}
             assert set(seen) == named, "a folder to which a sidecar was added"
+
+
+@contextmanager
+def looks() -> Generator[list[str]]:
+    """Note the paths that Python asks the system about."""
+    seen: list[str] = []
+    plain = os.stat
+
+    def note(path: Any, **options: Any) -> os.stat_result:
+        seen.append(str(path))
+        return plain(path, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "stat", note)
+        yield seen
+
+
+@pytest.mark.parametrize("pure", [True, False], ids=["pure", "as built"])
+async def test_each_file_is_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pure: bool
+) -> None:
+    keys = await make_all(tmp_path)
+    files = sorted(str(file_of(tmp_path, key)) for key in keys)
+    folders = {str(Path(file).parent) for file in files}
+    if pure:
+        monkeypatch.setattr(_jsonl_tree, "changed_files", changed_files)
+    elif vars(_jsonl_tree)["changed_files"] is changed_files:
+        pytest.skip("the package is pure")
+    with settled():
+        async with opened(tmp_path) as journal, opened(tmp_path) as other:
+            await every(journal)
+            with looks() as seen:
+                assert len((await journal.scan(Query(), limit=5)).sessions) == 5
+            assert sorted(path for path in seen if path.endswith(".jsonl")) == (
+                files if pure else []  # what is compiled looks by itself
+            )
+            assert folders < set(seen), "for files that are new"
+            assert len(seen) == len(set(seen))
+            let_a_tick_pass(tmp_path)
+            await other.append(KEYS[0], batch("b"))
+            with looks() as seen:
+                await journal.scan(Query(), limit=5)
+            again = [str(file_of(tmp_path, KEYS[0]))]
+            assert sorted(path for path in seen if path.endswith(".jsonl")) == (
+                sorted(files + again) if pure else again
+            )
 
 
 @pytest.mark.parametrize("stamp", [0, 1_700_000_000_123_456_789])
