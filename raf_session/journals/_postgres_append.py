@@ -10,19 +10,22 @@ from typing import Any, Final
 from raf_session.changes import NO_CHANGE, Change
 from raf_session.clock import to_micros
 from raf_session.encoding import BODY_VERSION
-from raf_session.entries import Counts
-from raf_session.journals._heads import u64
-from raf_session.journals._postgres_functions import GUARDS, RAISED
+from raf_session.entries import Counts, SessionHead
+from raf_session.journals._heads import grown_head, u64
+from raf_session.journals._postgres_functions import BY_KEY, BY_VERSION, GUARDS, RAISED
+from raf_session.journals._postgres_known import KnownHead
 from raf_session.journals._rules import Rules
 from raf_session.journals._sql_heads import HEADS
 from raf_session.journals._sql_writes import Append
 from raf_session.journals._texts import Texts
 
-__all__ = ("call", "is_plain")
+__all__ = ("call", "call_by_version", "is_plain", "is_single")
 
+_KEY: Final = ("app", "usr", "scope", "session")
+_VERSION: Final = ("number", "xmin", "incarnation", "revision")
 _VALUES: Final = (
-    *("app", "usr", "scope", "session", "now"),
-    *("messages", "conversations", "tokens", "id", "kind", "body"),
+    *("now", "messages", "conversations", "tokens"),
+    *("id", "kind", "body"),
 )
 _CONSTANTS: Final = {"n": "1", "version": str(BODY_VERSION)}
 _SAME: Final = {"updated": "now", "touch": "now"}
@@ -39,7 +42,9 @@ _SYNCED: Final = (
 
 
 @cache
-def _one(guards: tuple[bool, ...] = (), *, synced: bool) -> str:
+def _one(
+    guards: tuple[bool, ...] = (), *, synced: bool, by_version: bool = False
+) -> str:
     """Return what the function does with a single entry, as one statement.
 
     It looks at nothing but the row that it locks, and so sees what others committed
@@ -48,11 +53,14 @@ def _one(guards: tuple[bool, ...] = (), *, synced: bool) -> str:
     Args:
         guards: which of `GUARDS` are asked for; their values come last.
         synced: whether it has to say that its commit waits for the log.
+        by_version: whether the row is known, so that it need not be told.
     """
     asked = list(compress(GUARDS, guards))
     conditions = "".join(f" AND ({GUARDS[name]})" for name in asked)
+    told = "number, last_seq, tail_at" if by_version else HEADS
+    where = BY_VERSION if by_version else BY_KEY
     sql = f"""
-        WITH h AS ({RAISED} {conditions} RETURNING {HEADS}),
+        WITH h AS ({RAISED} {where} {conditions} RETURNING {told}, xmin),
         e AS (
             INSERT INTO ~entries (session, left_at, seq, stored_at, tokens, messages,
                 conversations, kind, id, body)
@@ -60,9 +68,9 @@ def _one(guards: tuple[bool, ...] = (), *, synced: bool) -> str:
                 p_kind, p_id, p_body
             FROM h
         )
-        SELECT {HEADS} FROM h {_SYNCED if synced else ""}
+        SELECT {told}, xmin FROM h {_SYNCED if synced else ""}
     """  # noqa: S608  (columns of our own)
-    values = (*_VALUES, *asked)
+    values = (*(_VERSION if by_version else _KEY), *_VALUES, *asked)
 
     def text(match: re.Match[str]) -> str:
         name = _SAME.get(match[1], match[1])
@@ -84,19 +92,45 @@ def is_plain(append: Append) -> bool:
     )
 
 
+def is_single(append: Append) -> bool:
+    """Tell whether one statement without a function does it."""
+    return append.texts.change is NO_CHANGE and len(append.entries) == 1
+
+
+def call_by_version(
+    append: Append, known: KnownHead, rules: Rules, *, synced: bool
+) -> tuple[str, tuple[Any, ...], SessionHead]:
+    """Return the statement for a single entry, its values, and the head that it makes.
+
+    It gives `number`, `last_seq`, `tail_at` and `xmin` of the head; no row where it did
+    nothing, as the row is of another version or may not be written.
+    """
+    entry, head, now = append.entries[0], known.head, rules.now()
+    counts = Counts.of((entry,))
+    asked, guards = _asked(None, None, append.trim, *rules.sessions.cutoffs(now))
+    values = (
+        *(known.number, known.xmin, head.incarnation, head.revision),
+        *(now, *counts[1:], entry.id, entry.kind, append.bodies[0], *guards),
+    )
+    sql = _one(asked, synced=synced, by_version=True)
+    return sql, values, grown_head(head, counts, now)
+
+
 def call(
-    append: Append, rules: Rules, *, synced: bool, prepared: bool
+    append: Append, rules: Rules, *, synced: bool, single: bool
 ) -> tuple[str, tuple[Any, ...]]:
     """Return the statement that does it, and its values.
 
-    It gives the head, or where it did nothing no row, or one of NULLs.
+    It gives the head, and of a single entry `xmin` behind it; or where it did nothing
+    no row, or one of NULLs.
 
     Args:
         append: what is to be done.
         rules: limits and clock of the journal.
         synced: whether it has to say that its commit waits for the log.
-        prepared: whether the connection keeps statements; else planning one costs more
-            than the call of a function, whose plans the server keeps.
+        single: whether to do it without a function: it `is_single`, and the connection
+            keeps statements. Else planning one costs more than the call of a function,
+            whose plans the server keeps.
     """
     change, entries = append.texts.change, append.entries
     now = rules.now()
@@ -104,16 +138,13 @@ def call(
     n, messages, conversations, tokens = Counts.of(entries)
     counts = (messages, conversations, tokens)
     only = (entries[0].id, entries[0].kind, append.bodies[0])
-    if change is NO_CHANGE and n == 1 and prepared:
-        values = (*append.key, now, *counts, *only)
-        guards = (
+    if single:
+        asked, guards = _asked(
             *(append.incarnation, append.expected_revision, append.trim),
             *(idle, lifetime),
         )
-        if guards == _NO_GUARDS:
-            return _one(synced=synced), values
-        asked = tuple([value is not None for value in guards])
-        return _one(asked, synced=synced), (*values, *compress(guards, asked))
+        values = (*append.key, now, *counts, *only, *guards)
+        return _one(asked, synced=synced), values
     end = _SYNCED if synced else ""
     updated = touch = now
     if change is not NO_CHANGE:
@@ -152,6 +183,14 @@ def call(
         *_pairs(texts.app),
         *rules.apps.cutoffs(now),
     )
+
+
+def _asked(*guards: Any) -> tuple[tuple[bool, ...], tuple[Any, ...]]:
+    """Return which of `GUARDS` are asked for, and the values of those."""
+    if guards == _NO_GUARDS:
+        return (), ()
+    asked = tuple([value is not None for value in guards])
+    return asked, tuple(compress(guards, asked))
 
 
 def _arrays(append: Append) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ("FUNCTIONS", "GUARDS", "RAISED")
+__all__ = ("BY_KEY", "BY_VERSION", "FUNCTIONS", "GUARDS", "RAISED")
 
 RAISED: Final = """
     UPDATE ~heads SET
@@ -21,13 +21,25 @@ RAISED: Final = """
         total_messages = total_messages + p_messages,
         total_conversations = total_conversations + p_conversations,
         total_tokens = total_tokens + p_tokens
-    WHERE app = p_app AND usr = p_usr AND scope = p_scope AND session = p_session
-        AND version <= p_version
 """
-"""Takes the lock of a head and counts entries in, where the `GUARDS` hold too.
+"""Takes the lock of a head and counts entries in, where a condition and `GUARDS` hold.
 
 A row that another transaction holds is waited for, and its condition looked at anew;
 where it may not be written, no row is found.
+"""
+
+BY_KEY: Final = """
+    WHERE app = p_app AND usr = p_usr AND scope = p_scope AND session = p_session
+        AND version <= p_version
+"""
+BY_VERSION: Final = """
+    WHERE number = p_number AND xmin = p_xmin
+        AND incarnation = p_incarnation AND revision = p_revision
+        AND version <= p_version
+"""
+"""Finds the row that is known, as long as nobody has written it since.
+
+Incarnation and revision tell it from one that a restore has brought.
 """
 
 GUARDS: Final = {
@@ -62,7 +74,7 @@ CREATE FUNCTION ~append_entries(
 DECLARE
     h ~heads%ROWTYPE;
 BEGIN
-{RAISED}{_GUARDED}    RETURNING * INTO h;
+{RAISED}{BY_KEY}{_GUARDED}    RETURNING * INTO h;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;

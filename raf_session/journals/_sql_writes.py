@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from raf_session.changes import NO_CHANGE
 from raf_session.encoding import BodyFormat
-from raf_session.entries import Entry
+from raf_session.entries import Entry, SessionHead
 from raf_session.errors import SessionDamagedError, SessionExistsError
 from raf_session.journal import Commit
 from raf_session.journals import _checks, _rows
@@ -160,6 +160,10 @@ class Append(NamedTuple):
             SessionDamagedError: the row cannot be read.
         """
         head, _, tail_at = read_head(self.rules, self.key, row)
+        return self.stored(head, tail_at)
+
+    def stored(self, head: SessionHead, tail_at: int) -> Commit:
+        """Return the same by the head, and the moment when its last was stored."""
         entries, last = self.entries, head.last_seq
         if len(entries) == 1:
             return Commit(head, (entries[0].stored(last, tail_at),))

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar, cast
 
 from typing_extensions import override
 
 from raf_session.clock import Clock, utc_now
 from raf_session.journal import Codec, Commit, Durability
-from raf_session.journals._postgres_append import call, is_plain
+from raf_session.journals._postgres_append import (
+    call,
+    call_by_version,
+    is_plain,
+    is_single,
+)
 from raf_session.journals._postgres_dialect import BACKEND, PostgresDialect
 from raf_session.journals._postgres_driver import DriverPool
+from raf_session.journals._postgres_known import KnownHeads
 from raf_session.journals._postgres_opening import Opening
 from raf_session.journals._postgres_reads import found_in, statement
 from raf_session.journals._postgres_urls import driver_url
 from raf_session.journals._records import Found
+from raf_session.journals._sql_dialect import Row
 from raf_session.journals._sql_journal import SqlJournal
 from raf_session.journals._sql_pools import event_loop
-from raf_session.journals._sql_runner import Duplicate, Runner
+from raf_session.journals._sql_runner import Duplicate, Runner, Work
 from raf_session.journals._sql_writes import Append
 from raf_session.keys import SessionKey
 from raf_session.options import Limits, Window
 
 __all__ = ("PostgresJournal",)
+
+_T = TypeVar("_T")
 
 _MAX_BODY: Final = 255 * 2**20
 """A quarter of what fits into a value."""
@@ -102,6 +112,7 @@ class PostgresJournal(SqlJournal):
             busy_timeout_secs=busy_timeout_secs,
         )
         self._max_body = _MAX_BODY
+        self._known = KnownHeads()
 
     @property
     def schema(self) -> str:
@@ -131,19 +142,41 @@ class PostgresJournal(SqlJournal):
         settings = self._postgres.settings
         if settings.read_only or not is_plain(append):
             return await super()._append(append)
+        single = is_single(append) and not settings.pooled
+        known = self._known.find(append) if single else None
+        if known is not None:
+            sql, values, head = call_by_version(
+                append, known, self._rules, synced=settings.asynchronous
+            )
+            if rows := await self._called(sql, values):
+                _, _, tail_at, xmin = rows[0]
+                self._known.note(head, known.number, xmin)
+                return append.stored(head, tail_at)
         sql, values = call(
-            append,
-            self._rules,
-            synced=settings.asynchronous,
-            prepared=not settings.pooled,
+            append, self._rules, synced=settings.asynchronous, single=single
         )
-        try:
-            rows = await self._opened().call(lambda c: c.rows(sql, *values))
-        except Duplicate:
-            rows = ()
+        rows = await self._called(sql, values)
         if not rows or rows[0][0] is None:
             return await super()._append(append)
-        return append.done(rows[0])
+        commit = append.done(rows[0])
+        if single:
+            self._known.note(commit.head, rows[0][0], rows[0][-1])
+        else:
+            self._known.forget(append.key)
+        return commit
+
+    async def _called(self, sql: str, values: tuple[Any, ...]) -> Sequence[Row]:
+        try:
+            return await self._opened().call(lambda c: c.rows(sql, *values))
+        except Duplicate:
+            return ()
+
+    @override
+    async def _write(
+        self, key: SessionKey, work: Work[_T], *, again: bool = False
+    ) -> _T:
+        self._known.forget(key)
+        return await super()._write(key, work, again=again)
 
     # Reads -----------------------------------------------------------------------
 

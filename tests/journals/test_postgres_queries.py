@@ -312,19 +312,24 @@ GUARDS = ("expected_revision", "incarnation", "trim")
 @pytest.mark.parametrize(
     "named", [names for n in range(4) for names in combinations(GUARDS, n)]
 )
+@pytest.mark.parametrize("index", ["heads_by_key", "heads_pkey"])
 async def test_an_append_is_one_statement_whatever_it_asks_for(
-    full: PostgresJournal, plans: Plans, named: tuple[str, ...]
+    full: PostgresJournal, plans: Plans, index: str, named: tuple[str, ...]
 ) -> None:
-    head = (await full.load(LONG, Window(last=1))).head
+    before = said(" ".join(("before", index, *named)))
+    head = (await full.append(LONG, [before])).head
     asked = {"expected_revision": head.revision, "incarnation": head.incarnation}
     asked |= {"trim": head.active.entries + 1}
     options: dict[str, Any] = {name: asked[name] for name in named}
+    if index == "heads_by_key":
+        full._known.forget(LONG)
     plans.asked.clear()
-    commit = await full.append(LONG, [said(" ".join(("guarded", *named)))], **options)
+    entry = said(" ".join(("guarded", index, *named)))
+    commit = await full.append(LONG, [entry], **options)
     assert commit.head.revision == head.revision + 1
     ((sql, values),) = plans.asked
     plan = await plans.plan(sql, values)
-    assert "heads_by_key" in plan, plan
+    assert index in plan, plan
     assert "Seq Scan" not in plan, plan
 
 
