@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from benches.contenders import Contender
+from benches.cores import apart
 from benches.corpus import numbered
 from benches.figures import Figure
-from benches.places import open_place
+from benches.places import open_place, server_process
 from benches.scope import Scope
 from benches.timing import frozen, timed, turned
 
@@ -127,6 +128,7 @@ WORKS: dict[str, Callable[[Held, Limits], Awaitable[float]]] = {
 Reading comes first: appends lengthen the session, and those of a fast store, which has
 more rounds, by more.
 """
+_LENGTHENING = {"append", "batch append"}
 
 
 # Running them ---------------------------------------------------------------------
@@ -163,29 +165,33 @@ async def _measure_work(
     }
     spent = dict.fromkeys(figures, 0.0)
     slow: dict[str, str] = {}
+
+    def takes_part(one: Held, round_: int) -> bool:
+        key = one.contender.label, one.size
+        return key in figures and (
+            round_ < 2 or spent[key] * (round_ + 1) / round_ <= limits.work_secs
+        )
+
     for round_ in range(limits.rounds):
-        for one in turned(held, round_):
-            key = one.contender.label, one.size
-            if key not in figures or (
-                round_ >= 2 and spent[key] * (round_ + 1) / round_ > limits.work_secs
-            ):
+        taking = [one for one in turned(held, round_) if takes_part(one, round_)]
+        anew = [one for one in taking if one.size <= _SMALL and work in _LENGTHENING]
+        for one in anew:  # first, so that what is timed stands side by side
+            await one.fill(f"s{one.size}.{work}.{round_}")
+        for one in taking:
+            label = one.contender.label
+            figure = figures[label, one.size]
+            if not figure.values and label in slow:
+                figure.note = slow[label]
                 continue
-            figure = figures[key]
-            if not figure.values and one.contender.label in slow:
-                figure.note = slow[one.contender.label]
-                continue
-            short = one.size <= _SMALL and work in {"append", "batch append"}
-            if short:
-                await one.fill(f"s{one.size}.{work}.{round_}")
             gc.collect()
             seconds, per_unit = await timed(WORKS[work](one, limits))
-            if short:
-                await one.check_stored()
             figure.values.append(per_unit)
-            spent[key] += seconds
+            spent[label, one.size] += seconds
             whole = per_unit * (limits.batch if work == "batch append" else 1)
             if whole > limits.stop_secs:
-                slow[one.contender.label] = f"{whole:.1f} s at {one.size:,} already"
+                slow[label] = f"{whole:.1f} s at {one.size:,} already"
+        for one in anew:
+            await one.check_stored()
     return figures
 
 
@@ -206,6 +212,8 @@ async def measure(
     """
     found: list[Figure] = []
     async with AsyncExitStack() as stack:
+        for backend in {cls.backend for cls in classes}:
+            stack.enter_context(apart(server_process(backend)))
         filled: list[Held] = []
         for cls in classes:
             folder = stack.enter_context(tempfile.TemporaryDirectory())

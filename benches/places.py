@@ -12,16 +12,19 @@ from dataclasses import dataclass
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-__all__ = ("BACKENDS", "SERVERS", "Place", "open_place")
+__all__ = ("BACKENDS", "SERVERS", "Place", "open_place", "server_process")
 
 RawWrite: TypeAlias = Callable[[str], Awaitable[object]]
 """Stores one body durably, as this driver's user would by hand."""
 KeyedWrite: TypeAlias = Callable[[str, str], Awaitable[object]]
 """The same under an id that no other row may have, in the order of a session."""
+
+SERVERS = {"Redis": "redis", "PostgreSQL": "postgres", "MariaDB": "mariadb"}
+"""The backends that are servers, and their modules in `tests/servers`."""
 
 _DATABASES = 16  # of a Redis as it comes
 _next = count()
@@ -52,12 +55,21 @@ class Place:
         return self.url.replace("://", f"+{driver}://", 1)
 
 
-def _server(name: str) -> str:
-    """Return the URL of the private server that `tests/servers` gives for the run."""
+def _server(backend: str) -> Any:
+    """Return the private server that `tests/servers` gives for the run."""
     tests = str(Path(__file__).parents[1] / "tests")
     if tests not in sys.path:
         sys.path.append(tests)
-    return str(import_module(f"servers.{name}").server().url)
+    return import_module(f"servers.{SERVERS[backend]}").server()
+
+
+def _url(backend: str) -> str:
+    return str(_server(backend).url)
+
+
+def server_process(backend: str) -> int | None:
+    """Return the process that serves a backend, `None` for one without a server."""
+    return int(_server(backend).pid) if backend in SERVERS else None
 
 
 @asynccontextmanager
@@ -130,7 +142,7 @@ async def _sqlite(folder: Path) -> AsyncGenerator[Place]:
 async def _redis(folder: Path) -> AsyncGenerator[Place]:
     from redis.asyncio import Redis
 
-    url = _server("redis").rpartition("/")[0] + f"/{next(_next) % _DATABASES}"
+    url = _url("Redis").rpartition("/")[0] + f"/{next(_next) % _DATABASES}"
     async with Redis.from_url(url) as client:
         await client.flushdb()
 
@@ -162,7 +174,7 @@ _POSTGRES_BYTES = (
 async def _postgres(folder: Path) -> AsyncGenerator[Place]:
     import asyncpg
 
-    server, name = _server("postgres"), f"bench_{uuid4().hex}"
+    server, name = _url("PostgreSQL"), f"bench_{uuid4().hex}"
     admin = await asyncpg.connect(server)
     await admin.execute(f"CREATE DATABASE {name}")
     url = urlsplit(server)._replace(path=f"/{name}").geturl()
@@ -201,7 +213,7 @@ async def _postgres(folder: Path) -> AsyncGenerator[Place]:
 async def _mariadb(folder: Path) -> AsyncGenerator[Place]:
     import asyncmy
 
-    server, name = urlsplit(_server("mariadb")), f"bench_{uuid4().hex}"
+    server, name = urlsplit(_url("MariaDB")), f"bench_{uuid4().hex}"
     connection = await asyncmy.connect(
         host=server.hostname,
         port=server.port or 3306,
@@ -268,7 +280,6 @@ _OPEN: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {
     "MariaDB": _mariadb,
 }
 BACKENDS = tuple(_OPEN)
-SERVERS = ("Redis", "PostgreSQL", "MariaDB")
 
 
 def open_place(backend: str, folder: Path) -> AbstractAsyncContextManager[Place]:

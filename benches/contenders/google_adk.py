@@ -85,7 +85,7 @@ class ADKRedis(GoogleADK):
 
     backend = "Redis"
     needs = ("redis",)
-    how = "RedisSessionService; append-only file, every second"
+    how = "RedisSessionService; append-only file, never synced"
 
     @override
     async def open(self) -> None:

@@ -103,7 +103,7 @@ class OpenAIRedis(OpenAISession):
 
     backend = "Redis"
     needs = ("redis",)
-    how = "RedisSession; append-only file, every second"
+    how = "RedisSession; append-only file, never synced"
     imports = "from agents.extensions.memory import RedisSession"
 
     @override

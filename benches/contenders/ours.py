@@ -30,7 +30,7 @@ __all__ = ("OURS", "Expiring", "OurJournal", "OurService", "OurSession")
 
 _DURABILITY = {
     "memory": "nothing survives",
-    "Redis": "kill: append-only file, every second",
+    "Redis": "kill: append-only file, never synced",
     "PostgreSQL": "kill: synchronous_commit=on; the server without fsync",
     "MariaDB": "kill: log written at each commit",
 }

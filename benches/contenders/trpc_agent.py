@@ -60,7 +60,7 @@ class TRPCRedis(TRPCAgent):
     """
 
     backend = "Redis"
-    how = "RedisSessionService; append-only file, every second"
+    how = "RedisSessionService; append-only file, never synced"
 
     @override
     async def open(self) -> None:
