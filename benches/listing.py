@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import tempfile
 from collections.abc import Sequence
@@ -20,25 +21,43 @@ __all__ = ("PAGE", "expiries", "figures", "listings")
 
 PAGE = 20
 _FILL_SECS = 120.0
-"""A store that would take longer to fill is left out."""
 
 
 async def _fill(
-    contender: Contender, start: int, end: int, messages: int
+    contender: Contender,
+    start: int,
+    end: int,
+    messages: int,
+    *,
+    tasks: int = 1,
+    most_secs: float = _FILL_SECS,
 ) -> tuple[float, int]:
     """Add the sessions from `start` to `end`; return seconds and how many there are."""
-    spent = 0.0
-    for n in range(start, end):
-        theirs = [contender.message(m) for m in numbered(0, messages)]
-        seconds, _ = await timed(contender.make(f"s{n}", theirs))
-        spent += seconds
-        if spent > _FILL_SECS:
-            return spent, n + 1
-    return spent, end
+    numbers = iter(range(start, end))
+    spent, made = 0.0, start
+
+    async def work() -> None:
+        nonlocal spent, made
+        for n in numbers:
+            theirs = [contender.message(m) for m in numbered(0, messages)]
+            seconds, _ = await timed(contender.make(f"s{n}", theirs))
+            spent += seconds / tasks
+            made += 1
+            if spent > most_secs:
+                return
+
+    await asyncio.gather(*(work() for _ in range(tasks)))
+    return spent, made
 
 
 async def listings(
-    cls: type[Contender], sizes: Sequence[int], *, messages: int, rounds: int
+    cls: type[Contender],
+    sizes: Sequence[int],
+    *,
+    messages: int,
+    rounds: int,
+    tasks: int = 1,
+    fill_secs: float = _FILL_SECS,
 ) -> list[Figure]:
     """Measure a page of 20 at each number of sessions, and what making one costs.
 
@@ -47,6 +66,8 @@ async def listings(
         sizes: sessions in the store, rising.
         messages: in each session.
         rounds: how often a page is read.
+        tasks: so many make the sessions; what that costs is told of a single one.
+        fill_secs: a store that would take longer to fill is left out.
     """
     works = f"list {PAGE} sessions", "create a session"
     pages = [Figure(works[0], cls.backend, cls.label, size) for size in sizes]
@@ -58,10 +79,14 @@ async def listings(
         start, cost = 0, 0.0
         for page, create in zip(pages, made, strict=True):
             seconds = cost * (page.size - start)
-            if seconds > 1.5 * _FILL_SECS:
+            if seconds > 1.5 * fill_secs:
                 page.note = create.note = f"filling it would take {seconds:.0f} s"
                 continue
-            spent, end = await _fill(contender, start, page.size, messages)
+            spent, end = await _fill(
+                *(contender, start, page.size, messages),
+                tasks=tasks,
+                most_secs=fill_secs,
+            )
             cost = spent / (end - start)
             create.values.append(cost)
             start = end
@@ -75,7 +100,7 @@ async def listings(
                 page.values.append(seconds)
                 if len(names) > PAGE:
                     page.note = f"it has no pages: all {len(names):,}"
-    return [*pages, *made]
+    return [*pages, *made] if tasks == 1 else pages
 
 
 async def expiries(backend: str, sizes: Sequence[int]) -> list[Figure]:
