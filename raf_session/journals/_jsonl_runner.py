@@ -8,11 +8,11 @@ from typing import Final, TypeVar
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 
 from raf_session.journals._jsonl_files import Busy, TooLong, faults
 from raf_session.journals._jsonl_folder import Folder
 from raf_session.journals._jsonl_listing import Listing
+from raf_session.journals._threads import in_thread
 
 __all__ = ("Runner", "Work")
 
@@ -53,7 +53,7 @@ class Runner:
     async def run(self, work: Work[_T]) -> _T:
         """Do it in a thread."""
         try:
-            return await anyio.to_thread.run_sync(partial(self._patiently, work))
+            return await in_thread(partial(self._patiently, work))
         finally:
             self.folder.tell(self._report)
 
@@ -86,7 +86,7 @@ class Runner:
                 pass  # nothing was done
             else:
                 if self.folder.logs.waiting:
-                    await anyio.to_thread.run_sync(self._tidy)
+                    await in_thread(self._tidy)
                 return result
             finally:
                 self.folder.tell(self._report)

@@ -9,12 +9,11 @@ from typing import Final, TypeVar
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 
 from raf_session.errors import StorageBusyError
 from raf_session.journals._sqlite_database import Database, Read, Write
 from raf_session.journals._sqlite_faults import BACKEND, Busy, TooLong
-from raf_session.journals._sqlite_threads import in_thread
+from raf_session.journals._threads import in_thread
 
 __all__ = ("Runner",)
 
@@ -56,7 +55,7 @@ class Runner:
     async def close(self) -> None:
         """Close the file, whatever is cancelled; idempotent."""
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self.database.close)
+            await in_thread(self.database.close)
 
     async def patiently(self, step: Callable[[], _T]) -> _T:
         """Take this step in a thread, again and again while the file is locked.
@@ -104,4 +103,4 @@ class Runner:
     async def checkpoint(self) -> None:
         """Move the log into the file, where it has grown long."""
         if self.database.crowded:
-            await anyio.to_thread.run_sync(self.database.checkpoint)
+            await in_thread(self.database.checkpoint)

@@ -9,18 +9,14 @@ import sys
 import threading
 from collections.abc import Generator
 from contextlib import closing, contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
-import anyio.to_thread
 import pytest
 
 from raf_session.conformance.journal_values import KEY, NEW, batch, said
 from raf_session.errors import JournalClosedError
-from raf_session.journals._sqlite_faults import Busy
-from raf_session.journals._sqlite_threads import in_thread
 from raf_session.journals.sqlite import SqliteJournal
 from raf_session.options import Window
 
@@ -191,58 +187,6 @@ anyio.run(use)
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert names(path) == [path.name]
-
-
-# The threads that work is done in --------------------------------------------------
-
-
-async def test_work_sees_the_context_of_its_caller() -> None:
-    told: ContextVar[str] = ContextVar("told")
-    told.set("by the caller")
-    caller = threading.get_ident()
-    assert await in_thread(lambda: (told.get(), threading.get_ident() != caller)) == (
-        "by the caller",
-        True,
-    )
-
-
-async def test_what_was_cancelled_before_is_not_begun() -> None:
-    begun: list[None] = []
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        await in_thread(lambda: begun.append(None))
-    assert scope.cancelled_caught
-    assert not begun
-
-
-async def test_what_is_cancelled_meanwhile_is_waited_for() -> None:
-    running, go_on = threading.Event(), threading.Event()
-    ended: list[None] = []
-
-    def work() -> None:
-        running.set()
-        assert go_on.wait(10)
-        ended.append(None)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(in_thread, work)
-        assert await anyio.to_thread.run_sync(running.wait, 10)
-        group.cancel_scope.cancel()
-        threading.Timer(0.05, go_on.set).start()
-    assert ended
-
-
-@pytest.mark.parametrize("error", [StopIteration, KeyError, Busy])
-async def test_errors_of_the_work_are_raised(error: type[Exception]) -> None:
-    def work() -> None:
-        raise error("told")
-
-    raised = RuntimeError if error is StopIteration else error
-    with pytest.raises(raised) as found:
-        await in_thread(work)
-    fault = found.value.__cause__ if error is StopIteration else found.value
-    assert type(fault) is error
-    assert fault.args == ("told",)
 
 
 AFTER_THE_END: Final = """
