@@ -23,10 +23,7 @@ __all__ = ("call", "call_by_version", "is_plain", "is_single")
 
 _KEY: Final = ("app", "usr", "scope", "session")
 _VERSION: Final = ("number", "xmin", "incarnation", "revision")
-_VALUES: Final = (
-    *("now", "messages", "conversations", "tokens"),
-    *("id", "kind", "body"),
-)
+_VALUES: Final = ("now", "messages", "conversations", "tokens", "id", "kind", "body")
 _CONSTANTS: Final = {"n": "1", "version": str(BODY_VERSION)}
 _SAME: Final = {"updated": "now", "touch": "now"}
 _NO_GUARDS: Final = (None,) * len(GUARDS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
 from typing_extensions import override
@@ -139,9 +140,19 @@ class PostgresJournal(SqlJournal):
 
     @override
     async def _append(self, append: Append) -> Commit:
+        commit = None
+        if is_plain(append) and not self._postgres.settings.read_only:
+            with suppress(Duplicate):
+                commit = await self._append_at_once(append)
+        return commit or await super()._append(append)
+
+    async def _append_at_once(self, append: Append) -> Commit | None:
+        """Do it in one call; `None`: it is not plain after all, and nothing was done.
+
+        Raises:
+            Duplicate: an id is known, and nothing was done.
+        """
         settings = self._postgres.settings
-        if settings.read_only or not is_plain(append):
-            return await super()._append(append)
         single = is_single(append) and not settings.pooled
         known = self._known.find(append) if single else None
         if known is not None:
@@ -157,7 +168,7 @@ class PostgresJournal(SqlJournal):
         )
         rows = await self._called(sql, values)
         if not rows or rows[0][0] is None:
-            return await super()._append(append)
+            return None
         commit = append.done(rows[0])
         if single:
             self._known.note(commit.head, rows[0][0], rows[0][-1])
@@ -165,11 +176,8 @@ class PostgresJournal(SqlJournal):
             self._known.forget(append.key)
         return commit
 
-    async def _called(self, sql: str, values: tuple[Any, ...]) -> Sequence[Row]:
-        try:
-            return await self._opened().call(lambda c: c.rows(sql, *values))
-        except Duplicate:
-            return ()
+    def _called(self, sql: str, values: tuple[Any, ...]) -> Awaitable[Sequence[Row]]:
+        return self._opened().call(lambda c: c.rows(sql, *values))
 
     @override
     async def _write(

@@ -136,6 +136,17 @@ async def test_alone_each_append_is_one_statement_by_the_version(
     assert commit.head == await stored(pair[0])
 
 
+async def test_an_id_that_is_known_is_refused_once(
+    pair: Pair, asked: list[str]
+) -> None:
+    await begin(pair, "e1", "e2")
+    asked.clear()
+    commit = await pair[0].append(KEY, batch("e2"))
+    assert commit.repeated
+    assert sum("INSERT INTO ~entries" in sql for sql in asked) == 1
+    assert ids((await pair[0].load(KEY)).entries) == ["e1", "e2"]
+
+
 async def test_writers_in_turn_miss_once_and_then_ask_at_once(
     pair: Pair, asked: list[str]
 ) -> None:
