@@ -62,8 +62,9 @@ def _append(found: _Found, backend: str, short: int, long: int) -> Iterator[Row]
     elif backend == "SQLite":
         others = raw | found.beside("append", backend, _PEERS, short)
         yield Row(
-            *(name, ours, others, "<= 60 µs; >= 3 x faster than openai-agents"),
-            lambda: ours.best <= 60e-6 and _faster(ours, others, {_OPENAI: 3}),
+            *(name, ours, others, ">= 3 x faster than openai-agents"),
+            lambda: _faster(ours, others, {_OPENAI: 3}),
+            quiet=60e-6,
         )
     else:
         reach = "<= 3 x one raw write" if backend in SERVERS else ""

@@ -201,8 +201,9 @@ def rows(*, quick: bool = False) -> list[Row]:
                 "sha256(json.dumps(sort_keys))": t["naive"],
                 "XXH64 of the bytes": t["xxh64"],
             },
-            f"<= 1 µs; >= 300 x faster than sha256(json) ({twin})",
-            lambda: t["warm"].best <= 1e-6 and ratio(t["naive"], t["warm"]) >= 300,
+            f">= 300 x faster than sha256(json) ({twin})",
+            lambda: ratio(t["naive"], t["warm"]) >= 300,
+            quiet=1e-6,
         ),
         Row(
             "prefix, all 200 replaced by objects hashed before",
