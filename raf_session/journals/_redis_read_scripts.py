@@ -7,7 +7,7 @@ from typing import Final
 from raf_session.journals._redis_lua import SCOPES, SESSIONS, TIMES
 from raf_session.journals._redis_scripts import Script
 
-__all__ = ("LOAD", "LOOK", "PAGE", "READ_SCOPE")
+__all__ = ("HEADS", "LOAD", "LOOK", "PAGE", "READ_SCOPE")
 
 _SCOPE_REPLY: Final = """
 -- Returns "created active", then names and values; empty where there is no live state.
@@ -182,6 +182,22 @@ return {'', rows, rank <= last and whole(rank) .. ' ' .. ARGV[5] or ''}
 """,
 )
 """More rows of a load, if nothing moved since."""
+
+HEADS: Final = Script(
+    """
+-- KEYS: sessions.  Returns one text of four for each, joined by NUL: whether it is
+-- there and its incarnation, facts, about, request.
+local all = {}
+for i, key in ipairs(KEYS) do
+  local h = redis.call('HMGET', key, 'incarnation', 'facts', 'about', 'request')
+  all[4 * i - 3] = (h[2] and '1' or '0') .. (h[1] or '')
+  all[4 * i - 2], all[4 * i - 1] = h[2] or '', h[3] or ''
+  all[4 * i] = h[4] or ''
+end
+return table.concat(all, '\\0')
+"""
+)
+"""The heads of sessions, as one text: a client takes long to read many small ones."""
 
 READ_SCOPE: Final = Script(
     TIMES,

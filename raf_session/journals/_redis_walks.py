@@ -67,9 +67,9 @@ local function by_key(limit, most)
   if ARGV[9] ~= '' and behind(ARGV[9], ARGV[2]) then
     lower = '(' .. front .. ARGV[9]
   end
-  local examined, last = 0, ''
+  local examined, last, size = 0, '', math.min(limit, 200)
   while true do
-    local chunk = redis.call('ZRANGEBYLEX', key, lower, upper, 'LIMIT', 0, 200)
+    local chunk = redis.call('ZRANGEBYLEX', key, lower, upper, 'LIMIT', 0, size)
     for _, item in ipairs(chunk) do
       last = string.sub(item, #front + 1)
       examined = examined + 1
@@ -82,8 +82,8 @@ local function by_key(limit, most)
         return
       end
     end
-    if #chunk < 200 then return end
-    lower = '(' .. chunk[#chunk]
+    if #chunk < size then return end
+    lower, size = '(' .. chunk[#chunk], math.min(2 * size, 200)
   end
 end
 """
@@ -112,10 +112,11 @@ local function walk(key, limit, most)
   if ARGV[6] ~= '' then
     stop = redis.call('ZCOUNT', key, '-inf', negated(ARGV[6]))
   end
-  local examined = 0
+  local examined, chunk = 0, math.min(limit, 200)
   while rank < stop do
-    local flat = redis.call('ZRANGE', key, rank, math.min(stop, rank + 200) - 1,
+    local flat = redis.call('ZRANGE', key, rank, math.min(stop, rank + chunk) - 1,
       'WITHSCORES')
+    chunk = math.min(2 * chunk, 200)
     for i = 1, #flat, 2 do
       rank, examined = rank + 1, examined + 1
       if flat[i] ~= '' and matches(flat[i]) then
@@ -130,15 +131,34 @@ local function walk(key, limit, most)
   end
 end
 
+-- Copies those of a range, with their times, to a set in order of activity.
+local function sort(key, front, lower, upper)
+  redis.set_repl(redis.REPL_NONE)
+  redis.call('DEL', KEYS[6])
+  local found = redis.call('ZRANGEBYLEX', key, lower, upper)
+  for from = 1, #found, 250 do
+    local members, flat = {}, {}
+    for i = from, math.min(#found, from + 249) do
+      members[#members + 1] = string.sub(found[i], #front + 1)
+    end
+    for i, score in ipairs(redis.call('ZMSCORE', KEYS[2], unpack(members))) do
+      flat[2 * i - 1], flat[2 * i] = score or '0', members[i]
+    end
+    redis.call('ZADD', KEYS[6], unpack(flat))
+  end
+end
+
 local function by_activity(limit, most, few)
   local key, front, lower, upper, n = source()
   if n > few or #front + #ARGV[2] == 0 then walk(KEYS[2], limit, most) return end
-  redis.set_repl(redis.REPL_NONE)
-  redis.call('DEL', KEYS[6])
-  for _, item in ipairs(redis.call('ZRANGEBYLEX', key, lower, upper)) do
-    local member = string.sub(item, #front + 1)
-    redis.call('ZADD', KEYS[6], redis.call('ZSCORE', KEYS[2], member) or '0', member)
+  -- Where so many match that a page is likely to stand in front of the n-th, it is
+  -- looked for first: to look at one costs a part of what it costs to sort one.
+  if limit * redis.call('ZCARD', KEYS[2]) <= n * n then
+    walk(KEYS[2], limit, n)
+    if reply[2] == '' or #reply >= 4 + 2 * limit then return end
+    reply = {'', '', '', ''}
   end
+  sort(key, front, lower, upper)
   walk(KEYS[6], limit, most)
   redis.call('DEL', KEYS[6])
 end

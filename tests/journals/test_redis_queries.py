@@ -17,9 +17,11 @@ from raf_session.conformance import TickingClock
 from raf_session.conformance.clock import START
 from raf_session.conformance.journal_values import KEY, NEW, batch, ids, said
 from raf_session.journal import Order
+from raf_session.journals import _redis_listing
 from raf_session.journals._redis_core import operate
 from raf_session.journals._redis_heads import about_text
 from raf_session.journals._redis_operations import Operations
+from raf_session.journals._redis_repair import read_heads
 from raf_session.journals.redis import RedisJournal
 from raf_session.keys import SessionKey
 from raf_session.options import NewSession, Query, Window
@@ -166,7 +168,12 @@ async def test_pages_are_of_one_moment() -> None:
         assert record.head.revision == 3
 
 
-async def fill(s: Stage, n: int) -> None:
+def in_turn(i: int) -> str:
+    """Return the app of a session: every other one."""
+    return "ab"[i % 2]
+
+
+async def fill(s: Stage, n: int, app: Callable[[int], str] = in_turn) -> None:
     """Enter sessions into the index and store their heads, without other calls."""
     link = await s.journal._link()
     core = s.journal._core
@@ -179,7 +186,7 @@ async def fill(s: Stage, n: int) -> None:
     for start in range(0, n, 500):
         ops = Operations()
         for i in range(start, start + 500):
-            key = SessionKey("ab"[i % 2], f"u{i % 7}", "", f"s{i:05}")
+            key = SessionKey(app(i), f"u{i % 7}", "", f"s{i:05}")
             labels = (
                 {"all"}
                 | ({"half"} if i % 2 else set())
@@ -248,6 +255,82 @@ async def test_every_page_ends_and_all_come_once() -> None:
                     if cursor is None:
                         break
                 assert len(seen) == len(set(seen)) == matching, f"{query} by {order}"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+async def test_a_page_costs_the_same_among_any_number(order: Order) -> None:
+    told: list[dict[str, int]] = []
+    for n in (500, 1500, 3000):
+        async with stage() as s:
+            await fill(s, n)
+            query = Query(app="a")
+
+            async def page(s: Stage = s, query: Query = query) -> None:
+                found = await s.journal.scan(query, order=order, limit=20)
+                assert len(found.sessions) == 20
+
+            assert await s.trips(page) == 2
+            told.append(await s.commands(page))
+    for one in told:
+        one.pop("zcard", None)
+    assert told[0] == told[1] == told[2]
+    assert told[0]["hmget"] == 20
+    assert told[0]["evalsha"] == 2
+    assert not {"zadd", "zmscore", "del"} & set(told[0])
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+@pytest.mark.parametrize("first", [0, 200, 300, 450])
+async def test_sorted_or_looked_for_the_order_is_by_activity(
+    monkeypatch: pytest.MonkeyPatch, few: int, first: int
+) -> None:
+    monkeypatch.setattr(_redis_listing, "_FEW", few)
+    async with stage() as s:
+        # Those of "a" stand together, so that few or none of them are among the last.
+        await fill(s, 500, lambda i: "a" if first <= i < first + 200 else "b")
+        s.clock.tick(1000)
+        middle = START + timedelta(seconds=first + 25)
+        end = min(500, first + 200)
+        for query, wanted in (
+            (Query(app="a"), range(first, end)),
+            (Query(app="a", active_before=middle), range(first, first + 25)),
+            (
+                Query(app="a", labels=("half",)),
+                range(first | 1, end, 2),
+            ),
+        ):
+            seen: list[str] = []
+            cursor: str | None = None
+            while True:
+                page = await s.journal.scan(query, cursor, limit=7)
+                seen += [item.head.key.session for item in page.sessions]
+                cursor = page.cursor
+                if cursor is None:
+                    break
+                assert few == 0 or len(page.sessions) == 7
+            assert seen == [f"s{i:05}" for i in reversed(wanted)], query
+
+
+async def test_heads_read_together_are_those_read_one_by_one() -> None:
+    async with stage() as s:
+        await fill(s, 500)
+        link, core = await s.journal._link(), s.journal._core
+        keys = [SessionKey("ab"[i % 2], f"u{i % 7}", "", f"s{i:05}") for i in range(7)]
+        names = [core.names.session(key)[0] for key in keys]
+        await s.real.delete(names[1])
+        await s.real.hdel(names[2], "facts")
+        await s.real.hset(names[3], "facts", "")
+        await s.real.hdel(names[4], "incarnation")
+        for text in (b"[]", b"\0", b"\0\0\0\0"):
+            await s.real.hset(names[5], "about", text)
+            told: list[list[str]] = []
+            for together in (True, False):
+                link.one_slot = together
+                found = await read_heads(link, core, keys)
+                told.append([repr(one) for one in found])
+            assert told[0] == told[1]
+            assert [one == "None" for one in told[0]] == [n in {1, 2} for n in range(7)]
+        link.one_slot = True
 
 
 async def test_an_append_costs_the_same_at_any_length() -> None:
