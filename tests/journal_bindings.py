@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import asyncmy
-import asyncpg
+from postgres_schemas import new_schema, used_schema
 from redis.asyncio import Redis
 from servers import mariadb, postgres, redis
 
@@ -48,20 +48,28 @@ async def redis_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]
         yield partial(RedisJournal, url, prefix=prefix)
     finally:
         async with Redis.from_url(url) as client:
-            async for key in client.scan_iter(f"{prefix}*", count=10_000):
-                await client.delete(key)
+            keys = [key async for key in client.scan_iter(f"{prefix}*", count=10_000)]
+            if keys:
+                await client.unlink(*keys)
 
 
 @asynccontextmanager
 async def postgres_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]:
     """Storage in a schema of its own."""
-    url, schema = url or postgres.url(), f"test_{uuid4().hex}"
-    try:
+    url = url or postgres.url()
+    async with new_schema(url) as schema:
         yield partial(PostgresJournal, url, schema=schema)
-    finally:
-        connection = await asyncpg.connect(url)
-        await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-        await connection.close()
+
+
+@asynccontextmanager
+async def kept_postgres_storage() -> AsyncGenerator[JournalOpener]:
+    """Storage in a schema that is as new."""
+    if "RAF_TEST_POSTGRES_URL" in os.environ:
+        async with postgres_storage() as opener:
+            yield opener
+    else:
+        async with used_schema() as schema:
+            yield partial(PostgresJournal, postgres.url(), schema=schema)
 
 
 IDLE_DATABASES: dict[str, list[str]] = {}
@@ -96,8 +104,12 @@ async def mysql_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]
         yield partial(MysqlJournal, server._replace(path=f"/{database}").geturl())
         if url is None and "RAF_TEST_MARIADB_URL" not in os.environ:
             with suppress(asyncmy.errors.ProgrammingError):  # never opened: no tables
-                for table in ("heads", "scopes"):
-                    await run(f"DELETE FROM {database}.raf_{table}")  # noqa: S608
+                await run(
+                    *(
+                        f"DELETE FROM {database}.raf_{table}"  # noqa: S608
+                        for table in ("heads", "scopes")
+                    )
+                )
                 idle.append(database)
     finally:
         if database not in idle:
@@ -114,7 +126,7 @@ HARNESSES = [
     JournalHarness("jsonl", jsonl_storage, EVERYTHING - {Capability.ATOMIC_SCOPES}),
     JournalHarness("sqlite", sqlite_storage, EVERYTHING),
     JournalHarness("redis", redis_storage, ON_ASYNCIO - {Capability.ATOMIC_SCOPES}),
-    JournalHarness("postgresql", postgres_storage, ON_ASYNCIO),
+    JournalHarness("postgresql", kept_postgres_storage, ON_ASYNCIO),
     JournalHarness("mariadb", mysql_storage, ON_ASYNCIO),
 ]
 if mysql_url := mariadb.mysql_url():
