@@ -39,6 +39,7 @@ def run(folder: Path, test: str, *options: str, plugin: bool = True) -> tuple[in
             **os.environ,
             "PYTHONPATH": str(ROOT),
             "COLUMNS": "200",
+            "PYTHONDONTWRITEBYTECODE": "",  # what is rewritten is so for all of them
             # What is installed decides nothing: each run names its plugins.
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         },
