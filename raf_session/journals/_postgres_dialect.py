@@ -28,8 +28,8 @@ from raf_session.journals._sql_dialect import (
 __all__ = ("BACKEND", "PERIOD_BITS", "PostgresDialect", "quoted")
 
 BACKEND: Final = "postgresql"
-PERIOD_BITS: Final = 20
-"""Sessions are indexed by the 2**20 microseconds, about a second, of their activity.
+PERIOD_BITS: Final = 17
+"""Sessions are indexed by the 2**17 microseconds, 0.13 s, of their activity.
 
 A page sorts those of the periods that it meets, so these have to be short.
 """

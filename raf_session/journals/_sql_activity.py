@@ -15,7 +15,7 @@ class Activity:
 
     Args:
         period_bits: where it is `None`, an index holds `last_active_at`. Else one holds
-            `active_period`, which is `last_active_at` without so many of its lowest
+            `activity_period`, which is `last_active_at` without so many of its lowest
             bits: most writes then leave the index alone. The server sorts within a
             period.
 
@@ -31,21 +31,21 @@ class Activity:
         self.in_periods: Final = period_bits is not None
         columns = ["last_active_at"]
         if period_bits is not None:
-            columns.insert(0, "active_period")
+            columns.insert(0, "activity_period")
         self.newest_first: Final = ", ".join(f"{column} DESC" for column in columns)
         self.oldest_first: Final = ", ".join(columns)
 
     def since(self, micros: int) -> Term:
         """Return the condition of what was active then or later."""
-        return self._bounded("last_active_at >= ?", "active_period >= ?", micros)
+        return self._bounded("last_active_at >= ?", "activity_period >= ?", micros)
 
     def before(self, micros: int) -> Term:
         """Return the condition of what was last active before."""
-        return self._bounded("last_active_at < ?", "active_period <= ?", micros)
+        return self._bounded("last_active_at < ?", "activity_period <= ?", micros)
 
     def until(self, micros: int) -> Term:
         """Return the condition of what was last active then or before."""
-        return self._bounded("last_active_at <= ?", "active_period <= ?", micros)
+        return self._bounded("last_active_at <= ?", "activity_period <= ?", micros)
 
     def _bounded(self, moment: str, period: str, micros: int) -> Term:
         if self._bits is None:

@@ -190,6 +190,8 @@ async def test_what_each_former_version_stored_is_there(
         assert listed.head == record.head
         commit = await journal.append(KEY, batch("e3"))
         assert commit.head.revision == record.head.revision + 1
+        commit = await journal.append(KEY, batch("e4", "e5"))  # by a function
+        assert commit.head == (await journal.load(KEY)).head
     assert await versions(admin, schema) == f"{len(_postgres_schema.STEPS)}"
 
 

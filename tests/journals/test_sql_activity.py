@@ -18,7 +18,7 @@ def heads(times: list[int]) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
     connection.execute(
         "CREATE TABLE heads (last_active_at INT, "
-        f"active_period INT AS (last_active_at >> {BITS}) STORED)"
+        f"activity_period INT AS (last_active_at >> {BITS}) STORED)"
     )
     connection.executemany(
         "INSERT INTO heads (last_active_at) VALUES (?)", [(time,) for time in times]
