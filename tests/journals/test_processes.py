@@ -13,7 +13,7 @@ import pytest
 from disturbances import SERVERS, Disturbed
 from journal_bindings import HARNESSES
 from servers.private import PrivateServer
-from writers import WRITERS, judge, prepare, read_all, start, victims, wait_for
+from writers import WRITERS, judge, kill, prepare, read_all, start, wait_for
 
 from raf_session.conformance import Capability, JournalHarness, JournalOpener
 
@@ -46,8 +46,8 @@ def anyio_backend() -> str:
 
 
 def write_under_fire(opener: JournalOpener, folder: Path, sessions: int) -> None:
-    job = prepare(opener, folder, sessions)
-    killed = victims(job, start(job), seed=sessions)
+    job = prepare(opener, folder, sessions, kills=2)
+    killed = kill(job, start(job))
     judge(job, read_all(job), killed)
 
 
@@ -93,12 +93,12 @@ def write_on(
     opener: JournalOpener, folder: Path, kind: Disturbed, url: str, sessions: int
 ) -> None:
     """Cut all connections again and again, and kill two writers."""
-    job = prepare(opener, folder, sessions)
+    job = prepare(opener, folder, sessions, kills=2)
     writers = start(job)
     for share in (8, 6, 4):
         wait_for(job, 0, job.appends // share)
         anyio.run(partial(kind.sever, url))
-    killed = victims(job, writers, seed=sessions)
+    killed = kill(job, writers)
     judge(job, read_all(job), killed)
 
 

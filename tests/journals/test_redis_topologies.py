@@ -16,7 +16,7 @@ from redis.asyncio.cluster import ClusterNode
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis_clients import fresh_prefix
 from redis_topologies import Cluster, Sentinels, Topology, info, wait_until
-from writers import judge, prepare, read_all, start, victims, wait_for
+from writers import judge, kill, prepare, read_all, start, wait_for
 
 from raf_session.changes import Change, LabelDelta, StateDelta
 from raf_session.conformance import (
@@ -166,7 +166,7 @@ def write_through(
     servers: Topology, opener: JournalOpener, folder: Path, *, rejoin: bool
 ) -> None:
     """Kill two writers and the master of the first session in the midst of the work."""
-    job = prepare(opener, folder, 6, appends=40)
+    job = prepare(opener, folder, 6, appends=40, kills=2)
     writers = start(job)
     wait_for(job, 0, 8)
     port = master_of(opener, servers)
@@ -174,7 +174,7 @@ def write_through(
     wait_until(lambda: failed_over(servers, port), "nobody took over")
     if rejoin:
         server.start()
-    killed = victims(job, writers, seed=1)
+    killed = kill(job, writers)
     judge(job, read_all(job), killed)
     if not rejoin:
         server.start()

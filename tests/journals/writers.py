@@ -12,7 +12,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -34,10 +34,10 @@ __all__ = (
     "WRITERS",
     "Job",
     "judge",
+    "kill",
     "prepare",
     "read_all",
     "start",
-    "victims",
 )
 
 WRITERS: Final = 8
@@ -60,6 +60,12 @@ class Job(NamedTuple):
     folder: Path
     """Where the notes are."""
     appends: int = APPENDS
+    kills: int = 0
+
+    @property
+    def victims(self) -> list[int]:
+        """The writers that are to be killed; until then they go on without end."""
+        return random.Random(len(self.keys)).sample(range(WRITERS), self.kills)
 
     def notes(self, writer: int) -> Path:
         """Return the file of a writer's notes."""
@@ -90,9 +96,16 @@ async def _prepare(job: Job) -> None:
             await journal.create(NewSession(key=key))
 
 
-def prepare(opener: JournalOpener, folder: Path, n: int, appends: int = APPENDS) -> Job:
+def prepare(
+    opener: JournalOpener,
+    folder: Path,
+    n: int,
+    appends: int = APPENDS,
+    *,
+    kills: int = 0,
+) -> Job:
     """Make the sessions of a job."""
-    job = Job(opener, sessions(n), folder, appends)
+    job = Job(opener, sessions(n), folder, appends, kills)
     anyio.run(_prepare, job)
     return job
 
@@ -128,7 +141,7 @@ def write(writer: int, job: Job, barrier: Barrier) -> None:
         async with job.opener() as journal:
             barrier.wait(_PATIENCE_SECS)
             with job.notes(writer).open("a", buffering=1) as notes:
-                for n in range(job.appends):
+                for n in count() if writer in job.victims else range(job.appends):
                     place = (writer + n) % len(job.keys)
                     print("try", n, place, file=notes)
                     commit = await _store(journal, job.keys[place], writer, n)
@@ -153,15 +166,12 @@ def start(job: Job) -> list[BaseProcess]:
     return writers
 
 
-def victims(
-    job: Job, writers: Sequence[BaseProcess], seed: int, n: int = 2
-) -> list[int]:
-    """Kill some writers in the midst of their work; return which, after the end of all.
+def kill(job: Job, writers: Sequence[BaseProcess]) -> list[int]:
+    """Kill the victims in the midst of their work; return which, after the end of all.
 
     Writers that were not killed must have done their work.
     """
-    chance = random.Random(seed)
-    chosen = chance.sample(range(WRITERS), n)
+    chance, chosen = random.Random(len(job.keys)), job.victims
     for victim in chosen:
         wait_for(job, victim, chance.randrange(job.appends // 4, job.appends // 2))
         writers[victim].kill()
