@@ -106,7 +106,7 @@ async def mysql_storage(url: str | None = None) -> AsyncGenerator[JournalOpener]
             with suppress(asyncmy.errors.ProgrammingError):  # never opened: no tables
                 await run(
                     *(
-                        f"DELETE FROM {database}.raf_{table}"  # noqa: S608
+                        f"DELETE FROM {database}.raf_{table}"  # noqa: S608  (our own)
                         for table in ("heads", "scopes")
                     )
                 )

@@ -37,7 +37,7 @@ _EMPTY: Final = f"""
     SET session_replication_role = replica;
     LOCK TABLE {", ".join(_TABLES)} IN ACCESS EXCLUSIVE MODE;
     {"".join(f"DELETE FROM {table};" for table in _TABLES)}
-"""  # noqa: S608
+"""  # noqa: S608  (tables of our own)
 _SHAPE: Final = """
     SELECT md5(string_agg(line, ',' ORDER BY line COLLATE "C")) FROM (
         SELECT concat_ws(' ', c.relname, c.relkind, a.attname, a.atttypid, a.attnotnull)

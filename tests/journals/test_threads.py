@@ -24,6 +24,20 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+class Work:
+    """Work that ends when it may."""
+
+    def __init__(self) -> None:
+        self.running = threading.Event()
+        self.go_on = threading.Event()
+        self.ended = False
+
+    def __call__(self) -> None:
+        self.running.set()
+        assert self.go_on.wait(10)
+        self.ended = True
+
+
 async def test_work_sees_the_context_of_its_caller() -> None:
     told: ContextVar[str] = ContextVar("told")
     told.set("by the caller")
@@ -44,20 +58,14 @@ async def test_what_was_cancelled_before_is_not_begun() -> None:
 
 
 async def test_what_is_cancelled_meanwhile_is_waited_for() -> None:
-    running, go_on = threading.Event(), threading.Event()
-    ended: list[None] = []
-
-    def work() -> None:
-        running.set()
-        assert go_on.wait(10)
-        ended.append(None)
+    work = Work()
 
     async with anyio.create_task_group() as group:
         group.start_soon(in_thread, work)
-        assert await anyio.to_thread.run_sync(running.wait, 10)
+        assert await anyio.to_thread.run_sync(work.running.wait, 10)
         group.cancel_scope.cancel()
-        threading.Timer(0.05, go_on.set).start()
-    assert ended
+        threading.Timer(0.05, work.go_on.set).start()
+    assert work.ended
 
 
 @pytest.mark.parametrize("error", [StopIteration, KeyError, Busy])
@@ -74,25 +82,19 @@ async def test_errors_of_the_work_are_raised(error: type[Exception]) -> None:
 
 
 def test_what_is_cancelled_by_asyncio_again_and_again_is_waited_for() -> None:
-    running, go_on = threading.Event(), threading.Event()
-    ended: list[None] = []
-
-    def work() -> None:
-        running.set()
-        assert go_on.wait(10)
-        ended.append(None)
+    work = Work()
 
     async def main() -> None:
         task = asyncio.ensure_future(in_thread(work))
-        assert await asyncio.to_thread(running.wait, 10)
+        assert await asyncio.to_thread(work.running.wait, 10)
         for _ in range(3):
             task.cancel()
             await asyncio.sleep(0)
             assert not task.done()
-        go_on.set()
+        work.go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert ended
+        assert work.ended
 
     asyncio.run(main())
 
@@ -156,17 +158,14 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
 
 
 def test_a_thread_outlives_a_loop_that_it_cannot_tell() -> None:
-    running, go_on = threading.Event(), threading.Event()
-
-    def work() -> None:
-        running.set()
-        assert go_on.wait(10)
+    work = Work()
 
     loop = asyncio.new_event_loop()
     task: asyncio.Task[None] = loop.create_task(in_thread(work))
-    loop.run_until_complete(asyncio.to_thread(running.wait, 10))
+    loop.run_until_complete(asyncio.to_thread(work.running.wait, 10))
     loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
+    # It can never end, and asyncio would say so.
     task._log_destroy_pending = False  # type: ignore[attr-defined]
-    go_on.set()
+    work.go_on.set()
     asyncio.run(forty_at_once())
